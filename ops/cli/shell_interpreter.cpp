@@ -391,7 +391,7 @@ Result<void> ShellInterpreter::call(const std::string& procedure, const std::str
   const std::string_view text(reinterpret_cast<const char*>(reply.output.data()),
                               reply.output.size());
   if (options_.json) {
-    // The same members as in the answer to `procedure.call`.
+    // The same members as with `atoll procedure call --json`.
     Json document = {{"procedure", procedure}};
     if (is_utf8(text)) {
       document["output"] = text;

@@ -11,7 +11,7 @@ constexpr ControlServers kCluster = ControlServers::coordinator;
 constexpr ControlServers kNodes = ControlServers::nodes;
 
 constexpr ControlLimits kSmall = {kMaxSmallRequestBytes, kMaxSmallRequestValues};
-/// Limits of requests with the input of a procedure or job.
+/// Limits of requests with the input of a job.
 constexpr ControlLimits kCall = {kMaxCallBytes, kMaxSmallRequestValues};
 /// Limits of the coordinator's requests to nodes about snapshots and checkpoints.
 constexpr ControlLimits kLarge = {kMaxControlBytes, kMaxControlValues};
@@ -33,7 +33,6 @@ constexpr ControlOperationEntry kOperations[] = {
     {Op::checkpoint_take, "checkpoint.take", kCluster, kSmall},
     {Op::describe, "describe", kNodes, kSmall},
     {Op::procedure_list, "procedure.list", kNodes, kSmall},
-    {Op::procedure_call, "procedure.call", kNodes, kCall, true},
     {Op::job_start, "job.start", kNodes, kCall, true},
     {Op::job_wait, "job.wait", kNodes, kSmall},
     {Op::job_stop, "job.stop", kNodes, kSmall},

@@ -29,7 +29,6 @@ enum class ControlOperation : uint8_t {
   // Served by nodes, for clients.
   describe,
   procedure_list,
-  procedure_call,
   job_start,
   job_wait,
   job_stop,

@@ -159,12 +159,9 @@ class Node {
   /// Returns the reason of `refuse` as an error.
   Result<void> admit(const ControlRequest& request, Isolation isolation) const;
   Result<std::vector<uint32_t>> chosen_workers(const ControlRequest& request) const;
-  Result<uint32_t> chosen_worker(const ControlRequest& request);
   Json describe() const;
   Result<Json> reload_config(const ControlRequest& request);
   Result<Json> list_procedures(const ControlRequest& request) const;
-  Result<void> call_procedure(const ControlRequest& request, const ControlReply& reply);
-  void record_durable(uint32_t worker, uint32_t procedure, uint64_t arrived_ns);
   Result<Json> start_job(const ControlRequest& request);
   Result<void> wait_for_job(const ControlRequest& request, const ControlReply& reply);
   Result<Json> stop_job(const ControlRequest& request);
@@ -211,7 +208,6 @@ class Node {
   std::unique_ptr<RunGate> gate_;  // null: all workers may run at the same time
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<CheckpointService> checkpoints_;  // null unless the scheme is `silor`
-  std::atomic<uint32_t> next_worker_{0};
   JobTable jobs_{[this](uint64_t epoch, DurableAnswers::Deliver deliver) {
     answers_->add(epoch, std::move(deliver));
   }};

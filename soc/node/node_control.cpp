@@ -10,7 +10,6 @@
 #include "shared/base/base64.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
-#include "shared/memory/epoch_stages.h"
 #include "shared/memory/state_names.h"
 #include "shared/process/config_reload.h"
 #include "soc/node/node.h"
@@ -19,10 +18,6 @@
 
 namespace atolldb {
 namespace {
-
-/// Sessions have a higher limit, because they carry long outputs in parts.
-constexpr OutputLimit kControlOutputLimit{
-    .advice = "the limit of calls without a session: call it with a client library"};
 
 /// Reads the input, which is given as bytes, as base64 text, or as plain text.
 Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
@@ -50,28 +45,6 @@ Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
   return input;
 }
 
-/// Reads the members `isolation` and `snapshot`. `usual`: the isolation if the request has no
-/// member `isolation`.
-Result<TransactionMode> mode_of(const ControlRequest& request, Isolation usual) {
-  TransactionMode mode{usual};
-  if (request.body.contains("isolation")) {
-    ATOLL_ASSIGN(const std::string name, get_text(request, "isolation"));
-    const auto isolation = isolation_of(name);
-    if (!isolation) {
-      return make_error(ExitCode::usage, request.op + ": isolation \"" + name +
-                                             "\": must be serializable, snapshot or "
-                                             "snapshot_read_only");
-    }
-    mode.isolation = *isolation;
-  }
-  ATOLL_ASSIGN(const uint64_t snapshot, get_number_or(request, "snapshot", 0));
-  mode.snapshot = static_cast<uint32_t>(std::min<uint64_t>(snapshot, UINT32_MAX));
-  if (const std::string fault = fault_of(mode); !fault.empty()) {
-    return make_error(ExitCode::usage, request.op + ": " + fault);
-  }
-  return mode;
-}
-
 /// Reads the time for which a request may wait.
 Result<std::chrono::milliseconds> timeout_of(const ControlRequest& request) {
   constexpr uint64_t kMaxWaitMs = 24u * 3600 * 1000;
@@ -84,23 +57,6 @@ Result<void> give(const ControlReply& reply, const Result<Json>& answer) {
   if (!answer) return std::unexpected(answer.error());
   reply(answer);
   return {};
-}
-
-/// `is_binary`: the request had its input as bytes, so the answer has the output as bytes.
-Json answer_of(const ProcedureOutcome& outcome, bool is_binary) {
-  Json answer = {{"status", to_string(outcome.status)}};
-  if (!outcome.message.empty()) answer["message"] = outcome.message;
-  if (outcome.status != Status::ok) return answer;
-  const std::string_view text(reinterpret_cast<const char*>(outcome.output.data()),
-                              outcome.output.size());
-  if (is_binary) {
-    answer["output"] = to_binary(outcome.output);
-  } else if (is_utf8(text)) {
-    answer["output"] = text;
-  } else {
-    answer["output_base64"] = to_base64(outcome.output);
-  }
-  return answer;
 }
 
 /// Joins the answers of the local and of the network sessions. A session that is to be killed is in
@@ -135,8 +91,6 @@ Result<void> Node::serve(const ControlRequest& request, const ControlReply& repl
       return give(reply, describe());
     case ControlOperation::procedure_list:
       return give(reply, list_procedures(request));
-    case ControlOperation::procedure_call:
-      return call_procedure(request, reply);
     case ControlOperation::job_start:
       ATOLL_TRY(admit(request, Isolation::serializable));
       return give(reply, start_job(request));
@@ -353,51 +307,6 @@ Result<Json> Node::stop_job(const ControlRequest& request) {
   ATOLL_ASSIGN(const uint64_t job, get_number(request, "job"));
   ATOLL_TRY(jobs_.stop(job));
   return Json::object();
-}
-
-Result<uint32_t> Node::chosen_worker(const ControlRequest& request) {
-  // Relaxed: any worker can run the call, and the counter only spreads the load.
-  const uint32_t turn = next_worker_.fetch_add(1, std::memory_order_relaxed);
-  const auto count = static_cast<uint32_t>(workers_.size());
-  ATOLL_ASSIGN(const uint64_t worker, get_number_or(request, "worker", turn % count));
-  if (worker < count) return static_cast<uint32_t>(worker);
-  return make_error(ExitCode::usage, request.op + ": worker " + std::to_string(worker) + ": node " +
-                                         std::to_string(node_) + " has workers 0 to " +
-                                         std::to_string(count - 1) +
-                                         ": choose one of them, or none");
-}
-
-Result<void> Node::call_procedure(const ControlRequest& request, const ControlReply& reply) {
-  const uint64_t arrived_ns = monotonic_time_ns();
-  ATOLL_ASSIGN(const std::string name, get_text(request, "name"));
-  ATOLL_ASSIGN(const RegisteredProcedure procedure, registry_.procedure(name));
-  ATOLL_ASSIGN(std::vector<std::byte> input, input_of(request));
-  ATOLL_ASSIGN(const TransactionMode mode, mode_of(request, procedure.isolation));
-  ATOLL_TRY(admit(request, mode.isolation));
-  ATOLL_ASSIGN(const uint32_t worker, chosen_worker(request));
-  const bool is_binary = find_binary(request.body, "input").has_value();
-  auto task = [input = std::move(input), procedure, deadline = procedure_deadline(), mode, reply,
-               is_binary, arrived_ns, this](WorkerEnvironment& environment) {
-    const ProcedureOutcome outcome =
-        execute_procedure(environment, procedure.code, input, deadline, kControlOutputLimit, mode);
-    procedure_metrics_->add_result(environment.ordinal, procedure.ordinal, outcome.status,
-                                   outcome.retries, outcome.execution_ns);
-    // The client learns the outcome when its epoch is durable, as in a session (R19, R20).
-    answers_->add(outcome.commit_epoch, [reply, answer = answer_of(outcome, is_binary), arrived_ns,
-                                         is_known = outcome.status != Status::cluster_failed,
-                                         own = environment.ordinal, ordinal = procedure.ordinal,
-                                         this](bool is_durable) {
-      if (is_durable && is_known) record_durable(own, ordinal, arrived_ns);
-      reply(is_durable ? answer : Json{{"status", to_string(Status::outcome_unknown)}});
-    });
-  };
-  return workers_[worker]->submit(std::move(task));
-}
-
-/// Thread: the call's worker, or that of the answers.
-void Node::record_durable(uint32_t worker, uint32_t procedure, uint64_t arrived_ns) {
-  const uint32_t thread = answers_->is_own_thread() ? procedure_metrics_->answers_thread() : worker;
-  procedure_metrics_->add_durable(thread, procedure, ns_since(arrived_ns, monotonic_time_ns()));
 }
 
 Result<Json> Node::list_procedures(const ControlRequest& request) const {

@@ -18,12 +18,12 @@
 #include "shared/client/session_client.h"
 #include "shared/config/machine.h"
 #include "shared/kv/kv_request.h"
-#include "shared/message/control_client.h"
 #include "shared/process/start_up.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/metrics_http.h"
 #include "tests/cluster/ordered_bytes.h"
 #include "tests/cluster/procedure_library.h"
+#include "tests/support/procedure_call.h"
 
 namespace atolldb::test {
 namespace {
@@ -59,15 +59,14 @@ class SnapshotMetricsTest : public ::testing::Test {
 
   void commit(uint32_t count) const {
     const std::string run_dir = folder_.path() + "/atoll/seen";
+    const std::array sessions = {SessionClient::connect(run_dir, 0),
+                                 SessionClient::connect(run_dir, 1)};
     for (uint32_t i = 0; i < count; ++i) {
-      const ControlClient node("ipc://" + run_dir + "/node" + std::to_string(i % 2) + ".sock");
       // A transfer to the next account writes two records.
       const std::string input =
           std::to_string(1000 * i) + " " + std::to_string(1000 * i + 1) + " 0";
-      const auto answer =
-          node.call(ControlOperation::procedure_call, {{"name", "transfer"}, {"input", input}},
-                    std::chrono::milliseconds(10'000));
-      ASSERT_TRUE(answer) << answer.error().message;
+      const SessionReply reply = call_procedure(sessions[i % 2], "transfer", input);
+      ASSERT_EQ(reply.status, Status::ok) << reply.message;
     }
   }
 

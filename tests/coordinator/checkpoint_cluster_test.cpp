@@ -13,6 +13,7 @@
 #include "tests/coordinator/checkpoint_rules.h"
 #include "tests/coordinator/one_record_cluster.h"
 #include "tests/support/eventually.h"
+#include "tests/support/procedure_call.h"
 
 namespace atolldb::test {
 namespace {
@@ -27,13 +28,9 @@ class CheckpointClusterTest : public testing::Test {
   }
 
   std::string call(const char* name, const std::string& input = "",
-                   const char* isolation = "serializable") {
-    const auto answer =
-        cluster_.call(0, ControlOperation::procedure_call,
-                      {{"name", name}, {"input", input}, {"isolation", isolation}, {"worker", 0}});
-    if (!answer) return answer.error().message;
-    const std::string status = answer->at("status");
-    return status == "ok" ? answer->value("output", "") : status;
+                   Isolation isolation = Isolation::serializable) {
+    return output_of(
+        call_procedure(cluster_, 0, name, input, {.worker = 0, .isolation = isolation}));
   }
   void put(uint64_t number) { EXPECT_EQ(call(kPutNumber, std::to_string(number)), ""); }
   std::string get() { return call("test.get_number"); }
@@ -131,8 +128,8 @@ TEST_F(CheckpointClusterTest, SnapshotsAreRefusedWithTheReason) {
   expect_refused(ControlOperation::snapshot_unpin, {{"pin", "mine"}}, reason);
   expect_refused(ControlOperation::snapshot_remove, {{"id", 1}}, reason);
   put(1);
-  EXPECT_EQ(call("test.get_number", "", "snapshot_read_only"), "snapshot_not_found");
-  EXPECT_EQ(call("test.get_number", "", "snapshot"), "snapshot_not_found");
+  EXPECT_EQ(call("test.get_number", "", Isolation::snapshot_read_only), "snapshot_not_found");
+  EXPECT_EQ(call("test.get_number", "", Isolation::snapshot), "snapshot_not_found");
   EXPECT_FALSE(status().contains("snapshots"));
 }
 

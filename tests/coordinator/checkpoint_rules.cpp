@@ -9,6 +9,7 @@
 #include "engine/hooks/sync_points.h"
 #include "soc/procedure/procedure.h"
 #include "tests/coordinator/one_record_cluster.h"
+#include "tests/support/procedure_call.h"
 
 namespace atolldb::test {
 namespace {
@@ -16,11 +17,7 @@ namespace {
 /// Calls a procedure on the first worker of node 0. Returns its output, or the status if it is not
 /// ok.
 std::string call(StagedCluster& cluster, const char* name, const char* input) {
-  const auto answer = cluster.call(0, ControlOperation::procedure_call,
-                                   {{"name", name}, {"input", input}, {"worker", 0}});
-  if (!answer) return answer.error().message;
-  const std::string status = answer->at("status");
-  return status == "ok" ? answer->value("output", "") : status;
+  return output_of(call_procedure(cluster, 0, name, input, {.worker = 0}));
 }
 
 /// Waits until the clock has ticked a few times.

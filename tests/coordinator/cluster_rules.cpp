@@ -20,6 +20,7 @@
 #include "soc/procedure/procedure.h"
 #include "tests/coordinator/one_record_cluster.h"
 #include "tests/coordinator/staged_cluster.h"
+#include "tests/support/procedure_call.h"
 
 namespace atolldb::test {
 namespace {
@@ -62,19 +63,15 @@ ATOLL_REGISTER_JOB(kCommitOnce, "test.commit_once", commit_once);
 /// Calls a procedure on the first worker; HeldTransaction uses the other worker. Returns the
 /// output, or the status if it is not ok.
 std::string call(StagedCluster& cluster, uint32_t node, const char* name, const char* input,
-                 const char* isolation = "serializable") {
-  const auto answer =
-      cluster.call(node, ControlOperation::procedure_call,
-                   {{"name", name}, {"input", input}, {"isolation", isolation}, {"worker", 0}});
-  if (!answer) return answer.error().message;
-  const std::string status = answer->at("status");
-  return status == "ok" ? answer->value("output", "") : status;
+                 Isolation isolation = Isolation::serializable) {
+  return output_of(
+      call_procedure(cluster, node, name, input, {.worker = 0, .isolation = isolation}));
 }
 std::string put(StagedCluster& cluster, const char* number) {
   return call(cluster, 0, kPutNumber, number);
 }
 std::string read_snapshot(StagedCluster& cluster, uint32_t node) {
-  return call(cluster, node, "test.get_number", "", "snapshot_read_only");
+  return call(cluster, node, "test.get_number", "", Isolation::snapshot_read_only);
 }
 
 /// A transaction that stays open during the lifetime of this object.
@@ -83,8 +80,12 @@ class HeldTransaction {
   explicit HeldTransaction(StagedCluster& cluster) {
     is_blocked.store(false, std::memory_order_relaxed);
     may_go_on.store(false, std::memory_order_relaxed);
-    answer_ = cluster.begin_call(0, ControlOperation::procedure_call,
-                                 {{"name", "test.hold_record"}, {"worker", 1}});
+    auto session = cluster.connect_session(0);
+    CHECK(session.has_value());
+    session_ = *std::move(session);
+    const auto ticket = session_->submit("test.hold_record", {}, {.worker = 1});
+    CHECK(ticket.has_value());
+    ticket_ = *ticket;
     while (!is_blocked.load(std::memory_order_acquire)) std::this_thread::yield();
   }
   ~HeldTransaction() { end(); }
@@ -92,11 +93,13 @@ class HeldTransaction {
   HeldTransaction& operator=(const HeldTransaction&) = delete;
   void end() {
     may_go_on.store(true, std::memory_order_release);
-    if (answer_.valid()) answer_.get();
+    if (session_ != nullptr) session_->wait(ticket_);
+    session_.reset();
   }
 
  private:
-  std::future<Result<Json>> answer_;
+  std::unique_ptr<SessionClient> session_;
+  SessionTicket ticket_ = 0;
 };
 
 /// Returns the ids of all snapshots that have a page file in the data directory.
@@ -118,12 +121,13 @@ std::string requests_are_refused_until_the_loggers_are_listed() {
   StagedCluster cluster(1);
   std::string problem;
   const auto try_to_commit = [&](const char* when) {
-    for (const ControlOperation operation :
-         {ControlOperation::procedure_call, ControlOperation::job_start}) {
-      const auto answer = cluster.call(0, operation, {{"name", kPutNumber}, {"input", "1"}});
-      const bool is_refused = !answer && answer.error().code == ExitCode::not_running;
-      if (!is_refused) problem = fmt::format("{} is not refused {}", to_string(operation), when);
+    const std::string called = call(cluster, 0, kPutNumber, "1");
+    if (called != to_string(Status::unavailable)) {
+      problem = fmt::format("a call ends as {} {}", called, when);
     }
+    const auto job = cluster.call(0, ControlOperation::job_start, {{"name", "test.commit_once"}});
+    const bool is_refused = !job && job.error().code == ExitCode::not_running;
+    if (!is_refused) problem = fmt::format("a job is not refused {}", when);
   };
   cluster.start_nodes();
   try_to_commit("before the cluster is open");
@@ -322,9 +326,11 @@ std::string the_first_snapshot_is_taken_when_it_is_asked_for() {
   StagedCluster cluster(2);
   cluster.start();
   if (!create_records(cluster)) return "the storage cannot be created";
-  for (const char* isolation : {"snapshot", "snapshot_read_only"}) {
+  for (const Isolation isolation : {Isolation::snapshot, Isolation::snapshot_read_only}) {
     const std::string empty = call(cluster, 1, "test.get_number", "", isolation);
-    if (empty != "0") return fmt::format("{} on an empty database: {}", isolation, empty);
+    if (empty != "0") {
+      return fmt::format("{} on an empty database: {}", to_string(isolation), empty);
+    }
   }
   const auto refused = cluster.coordinator(ControlOperation::snapshot_take);
   if (refused) return "a snapshot of nothing is taken, or said to be";

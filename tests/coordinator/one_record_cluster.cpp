@@ -9,6 +9,7 @@
 
 #include "engine/array/array.h"
 #include "soc/procedure/procedure.h"
+#include "tests/support/procedure_call.h"
 
 namespace atolldb::test {
 namespace {
@@ -38,9 +39,8 @@ OneRecordCluster::OneRecordCluster(Config config) : cluster_(std::move(config)) 
 }
 
 OneRecordCluster::Taken OneRecordCluster::take_snapshot(ControlOperation fails_at) {
-  const auto committed =
-      cluster_.call(0, ControlOperation::procedure_call, {{"name", kPutNumber}, {"input", "1"}});
-  EXPECT_TRUE(committed && committed->at("status") == "ok");
+  const SessionReply committed = call_procedure(cluster_, 0, kPutNumber, "1");
+  EXPECT_EQ(committed.status, Status::ok) << committed.message;
   Taken taken;
   bool has_log = false;
   bool has_goal = false;

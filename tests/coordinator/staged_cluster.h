@@ -17,6 +17,8 @@
 #include "coordinator/coordinator.h"
 #include "ops/launcher/segment_set.h"
 #include "shared/base/check.h"
+#include "shared/base/try.h"
+#include "shared/client/session_client.h"
 #include "shared/config/config.h"
 #include "soc/node/node.h"
 
@@ -98,11 +100,11 @@ class StagedCluster {
   Result<Json> coordinator(ControlOperation operation, const Json& body = Json::object()) {
     return ask(*coordinator_, operation, body).get();
   }
-  /// Does the same as `call` and `coordinator`, without waiting for the answer.
-  std::future<Result<Json>> begin_call(uint32_t node, ControlOperation operation,
-                                       const Json& body) {
-    return ask(*nodes_[node], operation, body);
+  Result<std::unique_ptr<SessionClient>> connect_session(uint32_t node) {
+    ATOLL_ASSIGN(UniqueFd socket, nodes_[node]->connect_session());
+    return SessionClient::over(std::move(socket));
   }
+  /// Does the same as `coordinator`, without waiting for the answer.
   std::future<Result<Json>> begin_coordinator(ControlOperation operation, const Json& body) {
     return ask(*coordinator_, operation, body);
   }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "engine/mastertree/mastertree.h"
 #include "ops/cluster/cluster.h"
 #include "soc/procedure/procedure.h"
+#include "tests/support/procedure_call.h"
 
 namespace atolldb {
 namespace {
@@ -129,9 +131,8 @@ TEST(ThreadClusterTest, WithALogIncrementsAreDurableAndStoragesOutliveTheCluster
       const auto other = cluster->create_storage("counter", StorageType::array, 8, 10);
       ASSERT_TRUE(other) << other.error().message;
       EXPECT_GT(*other, id) << "an id is given twice";
-      const auto answer =
-          cluster->call(0, ControlOperation::procedure_call, Json{{"name", "test.increment"}});
-      ASSERT_TRUE(answer) << answer.error().message;
+      const SessionReply reply = test::call_procedure(*cluster, 0, "test.increment");
+      ASSERT_EQ(reply.status, Status::ok) << reply.message;
     } else {
       const auto status = cluster->coordinator(ControlOperation::status, Json::object());
       ASSERT_TRUE(status) << status.error().message;
@@ -159,41 +160,24 @@ TEST(ThreadClusterTest, OneToFourNodesWithOneToFourWorkersStartAndStop) {
 
 TEST(ThreadClusterTest, AProcedureAnswersWithItsOutputOrWithWhyItFailed) {
   const auto cluster = launch(2, 2);
-  auto answer = cluster->call(1, ControlOperation::procedure_call,
-                              {{"name", "test.echo"}, {"input", "hello"}});
-  ASSERT_TRUE(answer) << answer.error().message;
-  EXPECT_EQ(answer->at("status"), "ok");
-  EXPECT_EQ(answer->at("output"), "hello");
-  answer = cluster->call(0, ControlOperation::procedure_call,
-                         {{"name", "test.echo"}, {"input_base64", "/w=="}});
-  ASSERT_TRUE(answer) << answer.error().message;
-  EXPECT_EQ(answer->at("output_base64"), "/w==");
-  const std::string input("\0\xff", 2);
-  const Json bytes = to_binary(std::as_bytes(std::span(input)));
-  answer =
-      cluster->call(0, ControlOperation::procedure_call, {{"name", "test.echo"}, {"input", bytes}});
-  ASSERT_TRUE(answer) << answer.error().message;
-  EXPECT_EQ(answer->at("output"), bytes);
-  answer = cluster->call(0, ControlOperation::procedure_call, {{"name", "test.throw"}});
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->at("status"), "procedure_failed");
-  EXPECT_NE(answer->at("message").get<std::string>().find("planted"), std::string::npos);
-  answer = cluster->call(0, ControlOperation::procedure_call, {{"name", "test.garbage"}});
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->at("status"), "procedure_failed");
-  EXPECT_NE(answer->at("message").get<std::string>().find("200"), std::string::npos);
-  answer = cluster->call(0, ControlOperation::procedure_call, {{"name", "test.endless"}});
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->at("status"), "deadline_exceeded");
-  EXPECT_FALSE(cluster->call(0, ControlOperation::procedure_call, {{"name", "test.none"}}));
-  EXPECT_FALSE(
-      cluster->call(0, ControlOperation::procedure_call, {{"name", "test.echo"}, {"worker", 2}}));
-  EXPECT_FALSE(cluster->call(0, ControlOperation::procedure_call,
-                             {{"name", "test.echo"}, {"input", std::string((1 << 20) + 1, 'x')}}));
+  const auto call = [&](const char* name, std::string_view input = "",
+                        const SessionOptions& options = {}) {
+    return test::call_procedure(*cluster, 0, name, input, options);
+  };
+  EXPECT_EQ(test::output_of(test::call_procedure(*cluster, 1, "test.echo", "hello")), "hello");
+  const std::string bytes("\0\xff", 2);
+  EXPECT_EQ(test::output_of(call("test.echo", bytes)), bytes);
+  SessionReply reply = call("test.throw");
+  EXPECT_EQ(reply.status, Status::procedure_failed);
+  EXPECT_NE(reply.message.find("planted"), std::string::npos) << reply.message;
+  reply = call("test.garbage");
+  EXPECT_EQ(reply.status, Status::procedure_failed);
+  EXPECT_NE(reply.message.find("200"), std::string::npos) << reply.message;
+  EXPECT_EQ(call("test.endless").status, Status::deadline_exceeded);
+  EXPECT_EQ(call("test.none").status, Status::procedure_not_found);
+  EXPECT_EQ(call("test.echo", "", {.worker = 2}).status, Status::invalid_argument);
   // The node has survived all of these requests.
-  answer = cluster->call(0, ControlOperation::procedure_call,
-                         {{"name", "test.echo"}, {"input", "again"}});
-  EXPECT_EQ(answer->at("output"), "again");
+  EXPECT_EQ(test::output_of(call("test.echo", "again")), "again");
 }
 
 TEST(ThreadClusterTest, IncrementsOfAllWorkersOfAllNodesAddUp) {
@@ -203,9 +187,7 @@ TEST(ThreadClusterTest, IncrementsOfAllWorkersOfAllNodesAddUp) {
   ASSERT_TRUE(outputs) << outputs.error().message;
   ASSERT_EQ(outputs->size(), 4u);
   for (const JobOutput& output : *outputs) EXPECT_EQ(output.output.value_or("failed"), "200");
-  const auto last =
-      cluster->call(1, ControlOperation::procedure_call, {{"name", "test.increment"}});
-  EXPECT_EQ(last->at("status"), "ok");
+  EXPECT_EQ(test::call_procedure(*cluster, 1, "test.increment").status, Status::ok);
   const auto status = cluster->coordinator(ControlOperation::status, Json::object());
   uint64_t commits = 0;
   for (const Json& node : status->at("nodes")) commits += node.at("commits").get<uint64_t>();

@@ -60,7 +60,7 @@ TEST(ControlLimitsTest, NestingEndsAtItsLimit) {
 TEST(ControlLimitsTest, ValuesEndAtTheLimitOfTheirOp) {
   // The object, its members and the list itself count as values, too.
   for (const auto& [op, most] : {std::pair{"storage.create", kMaxSmallRequestValues},
-                                 {"procedure.call", uint64_t{1000}},
+                                 {"job.start", uint64_t{1000}},
                                  {"no.such", kMaxSmallRequestValues},
                                  {"glean.map", kMaxControlValues},
                                  {"snapshot.install", kMaxControlValues}}) {
@@ -73,7 +73,6 @@ TEST(ControlLimitsTest, ValuesEndAtTheLimitOfTheirOp) {
 TEST(ControlLimitsTest, BytesEndAtTheLimitOfTheirOp) {
   for (const auto& [op, most] : {std::pair{"storage.create", kMaxSmallRequestBytes},
                                  {"snapshot.pin", kMaxSmallRequestBytes},
-                                 {"procedure.call", kMaxCallBytes},
                                  {"job.start", kMaxCallBytes},
                                  {"glean.map", kMaxControlBytes},
                                  {"snapshot.install", kMaxControlBytes}}) {

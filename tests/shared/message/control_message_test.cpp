@@ -126,8 +126,7 @@ TEST(ControlMessageTest, ABinaryFrameMustBelongToItsMessage) {
 
 TEST(ControlMessageTest, TheLimitOfAnOpIncludesItsBinaryFrame) {
   const auto request_of = [](size_t bytes) {
-    return encode_request("procedure.call",
-                          {{"input", to_binary(bytes_of(std::string(bytes, 'x')))}});
+    return encode_request("job.start", {{"input", to_binary(bytes_of(std::string(bytes, 'x')))}});
   };
   const size_t frame = request_of(0).bytes();
   EXPECT_TRUE(received(request_of(kMaxCallBytes - frame)));
@@ -191,7 +190,7 @@ class ControlServerTest : public testing::Test {
   void start() {
     auto server =
         ControlServer::start(endpoint_, [this](const ControlRequest& request, ControlReply reply) {
-          if (request.op == "echo" || request.operation == ControlOperation::procedure_call) {
+          if (request.op == "echo" || request.operation == ControlOperation::job_start) {
             return reply(request.body);
           }
           if (request.op == "fail") return reply(make_error(ExitCode::failed, "as asked"));
@@ -236,7 +235,7 @@ TEST_F(ControlServerTest, BinaryMembersArriveBothWays) {
   start();
   const std::string input("\0\1in\xff", 5);
   const auto answer = ControlClient(endpoint_).call(
-      ControlOperation::procedure_call, {{"input", to_binary(bytes_of(input))}}, kTimeout);
+      ControlOperation::job_start, {{"input", to_binary(bytes_of(input))}}, kTimeout);
   ASSERT_TRUE(answer) << answer.error().message;
   const auto output = find_binary(*answer, "input");
   ASSERT_TRUE(output);
@@ -249,7 +248,7 @@ TEST_F(ControlServerTest, AMessageWithTooManyPartsIsCountedAndDropped) {
   zmq::context_t context;
   zmq::socket_t socket(context, zmq::socket_type::dealer);
   socket.connect(endpoint_);
-  const std::string request = R"({"v":1,"op":"procedure.call","binary":"input"})";
+  const std::string request = R"({"v":1,"op":"job.start","binary":"input"})";
   for (const int parts : {3, 4, 1000}) {
     socket.send(zmq::buffer(request), zmq::send_flags::sndmore);
     for (int part = 2; part < parts; ++part) {

@@ -228,14 +228,6 @@ TEST_F(SessionIsolation, AProcedureRunsAsItsEntrySaysUnlessTheRequestSaysOtherwi
   ASSERT_EQ(put("value"), Status::ok);
   EXPECT_EQ(count({}), "0");
   EXPECT_EQ(count(with(Isolation::serializable)), "1");
-  const auto called =
-      cluster_->call(0, ControlOperation::procedure_call,
-                     {{"name", "test.count_in_snapshot"}, {"isolation", "serializable"}});
-  ASSERT_TRUE(called) << called.error().message;
-  EXPECT_EQ((*called)["output"], "1");
-  EXPECT_FALSE(
-      cluster_->call(0, ControlOperation::procedure_call,
-                     {{"name", "test.count_in_snapshot"}, {"isolation", "repeatable_read"}}));
 }
 
 }  // namespace
