@@ -18,8 +18,9 @@ using NetClock = std::chrono::steady_clock;
 
 /// Frames that the thread reads before it sends again.
 constexpr int kFramesPerTurn = 16;
-/// Parts of a long input that the thread sends before it reads again.
-constexpr int kPartsPerTurn = 4;
+/// Pause before the thread checks whether the connection has taken parts of a long input. ZeroMQ
+/// does not report that.
+constexpr int kUploadPauseMs = 1;
 /// Longest sleep of a waiting thread. It is only a bound that a clock can hold.
 constexpr std::chrono::hours kLongestWait{1};
 
@@ -213,7 +214,7 @@ void NetworkClient::run() {
     }
     if (!why_ended_.empty()) return lose_all(why_ended_);
     if (did_something || !may_sleep()) continue;
-    link_->wait(wake_.get());
+    link_->wait(wake_.get(), uploads_.empty() ? -1 : kUploadPauseMs);
     uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof(count));
     if (link_->has_ended()) {
@@ -255,7 +256,7 @@ bool NetworkClient::send_queued() {
 }
 
 bool NetworkClient::send_parts() {
-  if (uploads_.empty()) return false;
+  if (uploads_.empty() || !link_->has_room_for_part()) return false;
   DCHECK(writer_.is_empty());
   Upload& upload = uploads_.front();
   const Slot& slot = slots_[upload.ticket % kMaxNetworkInFlight];
@@ -274,10 +275,10 @@ bool NetworkClient::send_parts() {
     link_->send(writer_.finish_requests());
   }
   const std::span<const std::byte> input = slot.input;
-  for (int i = 0; i < kPartsPerTurn && upload.sent_bytes < input.size(); ++i) {
+  while (upload.sent_bytes < input.size() && link_->has_room_for_part()) {
     const size_t bytes = std::min<size_t>(input.size() - upload.sent_bytes, kMaxWirePartBytes);
-    link_->send(writer_.part({slot.ticket, static_cast<uint32_t>(input.size()),
-                              input.subspan(upload.sent_bytes, bytes)}));
+    link_->send_part(writer_.part({slot.ticket, static_cast<uint32_t>(input.size()),
+                                   input.subspan(upload.sent_bytes, bytes)}));
     upload.sent_bytes += bytes;
   }
   if (upload.sent_bytes == input.size()) uploads_.pop_front();

@@ -47,6 +47,8 @@ class NetworkClient final : public ClientTransport {
   bool may_administer() const override { return (session_.rights & kMayAdminister) != 0; }
   uint32_t max_input_bytes() const override { return session_.max_input_bytes; }
   const NetworkLink::Session& session() const { return session_; }
+  /// Returns the size of the parts of long inputs that the connection has not taken yet.
+  size_t unsent_part_bytes() const { return link_->unsent_part_bytes(); }
 
  private:
   enum class Place : uint8_t { free, queued, sent, arrived };
@@ -94,8 +96,7 @@ class NetworkClient final : public ClientTransport {
   // The next functions run in the client's thread.
   void run();
   bool send_queued();
-  /// Gives some parts of the oldest long input to ZeroMQ, which does not limit what it has not
-  /// sent. So the client holds up to two copies of each long input in flight.
+  /// Gives parts of the oldest long input to ZeroMQ, while they fit into the window of the link.
   bool send_parts();
   bool receive_answers();
   void take_part(const WirePart& part);
@@ -107,7 +108,7 @@ class NetworkClient final : public ClientTransport {
   /// Returns whether nothing waits to be sent. Then `submit` wakes the thread from now on.
   bool may_sleep();
 
-  const std::unique_ptr<NetworkLink> link_;  // used by the thread only
+  const std::unique_ptr<NetworkLink> link_;  // used by the thread only; the sum of parts by any
   const NetworkLink::Session session_;
   const UniqueFd wake_;
   WireWriter writer_;           // used by the thread only

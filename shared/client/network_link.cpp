@@ -103,7 +103,7 @@ Result<void> NetworkLink::connect(const NetworkAddress& address,
   const auto most = static_cast<int64_t>(kMaxWireFrameBytes);
   // A session ends with its connection, so ZeroMQ must not connect again. The limits of requests in
   // flight bound the queue of frames to send: it has at most max_in_flight_bytes of short inputs,
-  // and a copy of each long input in flight.
+  // and kUploadWindowBytes of long ones.
   const bool is_set =
       set(ZMQ_RECONNECT_IVL, -1) && set(ZMQ_LINGER, kLingerMs) && set(ZMQ_SNDHWM, 0) &&
       set(ZMQ_IPV6, 1) && set(ZMQ_HANDSHAKE_IVL, timeout_ms) &&
@@ -271,6 +271,20 @@ bool NetworkLink::send(Frame frame) {
   return zmq_.send(sockets_->dealer, frame.data(), frame.size(), ZMQ_DONTWAIT) >= 0;
 }
 
+bool NetworkLink::send_part(Frame frame) {
+  DCHECK(has_room_for_part() && frame.size() <= kMaxWirePartBytes + kMaxPartHeadBytes);
+  auto held = std::make_unique<UnsentFrame>(frame, unsent_parts_, nullptr);
+  zmq_msg_t message;
+  std::byte* const data = held->bytes.data();
+  const bool is_made =
+      zmq_.msg_init_data(&message, data, frame.size(), UnsentFrame::free, held.get()) == 0;
+  CHECK(is_made);  // an error would be a lack of memory
+  static_cast<void>(held.release());
+  if (zmq_.msg_send(&message, sockets_->dealer, ZMQ_DONTWAIT) >= 0) return true;
+  zmq_.msg_close(&message);
+  return false;
+}
+
 std::optional<NetworkLink::Frame> NetworkLink::receive() {
   zmq_msg_t& message = sockets_->message;
   bool is_single = true;
@@ -286,12 +300,12 @@ std::optional<NetworkLink::Frame> NetworkLink::receive() {
   return Frame(static_cast<const std::byte*>(zmq_.msg_data(&message)), zmq_.msg_size(&message));
 }
 
-void NetworkLink::wait(int wake_fd) {
+void NetworkLink::wait(int wake_fd, int timeout_ms) {
   CHECK(wake_fd >= 0);
   std::array<zmq_pollitem_t, 3> items{{{sockets_->dealer, 0, ZMQ_POLLIN, 0},
                                        {sockets_->monitor, 0, ZMQ_POLLIN, 0},
                                        {nullptr, wake_fd, ZMQ_POLLIN, 0}}};
-  zmq_.poll(items.data(), static_cast<int>(items.size()), -1);
+  zmq_.poll(items.data(), static_cast<int>(items.size()), timeout_ms);
 }
 
 bool NetworkLink::has_ended() {

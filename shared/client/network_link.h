@@ -12,6 +12,7 @@
 
 #include "shared/base/error.h"
 #include "shared/network/curve_key.h"
+#include "shared/network/unsent_frame.h"
 #include "shared/network/wire.h"
 
 namespace atolldb {
@@ -57,16 +58,32 @@ class NetworkLink {
   ~NetworkLink();
 
   const Session& session() const { return session_; }
+  /// Most bytes of parts of long inputs that ZeroMQ holds, because the connection has not taken
+  /// them yet. The window keeps the connection busy. The rest waits in the request, so ZeroMQ has
+  /// no second copy of it, and short requests overtake it.
+  static constexpr size_t kUploadWindowBytes = 1u << 20;
+
   /// Sends a frame. Does not wait. Returns false if the connection has ended.
   bool send(Frame frame);
+  /// Does the same with a Part of an input. REQUIRES: has_room_for_part().
+  bool send_part(Frame frame);
+  /// Returns whether the next part fits into the window.
+  bool has_room_for_part() const {
+    return unsent_part_bytes() + kMaxWirePartBytes + kMaxPartHeadBytes <= kUploadWindowBytes;
+  }
+  /// Returns the size of the parts that the connection has not taken. Thread: any.
+  size_t unsent_part_bytes() const { return unsent_parts_->bytes.load(std::memory_order_relaxed); }
   /// Returns the next frame, or nothing if none has arrived.
   std::optional<Frame> receive();
-  /// Waits until a frame has arrived, `wake_fd` is readable, or the connection has changed.
-  void wait(int wake_fd);
+  /// Waits until a frame has arrived, `wake_fd` is readable, or the connection has changed, at most
+  /// `timeout_ms`; -1: without limit.
+  void wait(int wake_fd, int timeout_ms);
   /// Returns whether the connection has ended.
   bool has_ended();
 
  private:
+  /// Most bytes of a frame with a Part besides those of the part.
+  static constexpr size_t kMaxPartHeadBytes = 1024;
   struct Sockets;
   enum class Handshake : uint8_t { pending, done, not_connected, bad_key, bad_protocol, closed };
 
@@ -86,6 +103,7 @@ class NetworkLink {
 
   const ZmqLibrary& zmq_;
   std::unique_ptr<Sockets> sockets_;
+  const std::shared_ptr<UnsentBytes> unsent_parts_ = std::make_shared<UnsentBytes>();
   Session session_;
   bool has_ended_ = false;
 };

@@ -15,6 +15,7 @@ struct NetworkMetrics {
   std::atomic<uint64_t> failed_handshakes{0};    // connections that ended during their handshake
   std::atomic<uint64_t> connections{0};          // connections open now, with or without a session
   std::atomic<uint64_t> connections_refused{0};  // connections closed because of a limit
+  std::atomic<uint64_t> unread_limit_bytes{0};   // most unread frames of the open connections
   std::atomic<uint64_t> malformed{0};            // frames that broke the protocol
   std::atomic<uint64_t> dropped{0};   // sessions ended because the client did not read answers
   std::atomic<uint64_t> requests{0};  // requests received

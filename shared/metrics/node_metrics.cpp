@@ -142,6 +142,9 @@ constexpr Metric<NetworkMetrics> kNetworkMetrics[] = {
      "the "
      "end of a message.",
      field<&NetworkMetrics::connections_refused>},
+    {"atoll_network_unread_limit_bytes",
+     "Most memory that frames of the present connections take before the node reads them.",
+     field<&NetworkMetrics::unread_limit_bytes>},
     {"atoll_network_malformed_frames_total", "Frames that violated the protocol.",
      field<&NetworkMetrics::malformed>},
     {"atoll_network_dropped_total", "Sessions ended because the client did not read its answers.",

@@ -16,7 +16,7 @@
 namespace atolldb {
 
 /// Largest frame in bytes. A longer one ends the connection.
-inline constexpr uint32_t kMaxWireFrameBytes = 1u << 20;
+inline constexpr uint32_t kMaxWireFrameBytes = 512u << 10;
 /// Most requests, or answers, of one frame.
 inline constexpr uint32_t kMaxWireItems = 256;
 /// Most requests in flight of one network session.

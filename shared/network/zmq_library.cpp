@@ -27,6 +27,8 @@ bool find_all(void* library, ZmqLibrary& zmq) {
          find(library, "zmq_close", zmq.close) && find(library, "zmq_setsockopt", zmq.setsockopt) &&
          find(library, "zmq_connect", zmq.connect) && find(library, "zmq_send", zmq.send) &&
          find(library, "zmq_poll", zmq.poll) && find(library, "zmq_msg_init", zmq.msg_init) &&
+         find(library, "zmq_msg_init_data", zmq.msg_init_data) &&
+         find(library, "zmq_msg_send", zmq.msg_send) &&
          find(library, "zmq_msg_recv", zmq.msg_recv) &&
          find(library, "zmq_msg_close", zmq.msg_close) &&
          find(library, "zmq_msg_data", zmq.msg_data) &&

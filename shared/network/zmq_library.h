@@ -19,6 +19,8 @@ struct ZmqLibrary {
   decltype(&zmq_send) send = nullptr;
   decltype(&zmq_poll) poll = nullptr;
   decltype(&zmq_msg_init) msg_init = nullptr;
+  decltype(&zmq_msg_init_data) msg_init_data = nullptr;
+  decltype(&zmq_msg_send) msg_send = nullptr;
   decltype(&zmq_msg_recv) msg_recv = nullptr;
   decltype(&zmq_msg_close) msg_close = nullptr;
   decltype(&zmq_msg_data) msg_data = nullptr;

@@ -579,6 +579,7 @@ void NetworkGateway::guard_connections() {
 
 void NetworkGateway::publish_connections(uint64_t now_ns) {
   metrics_.connections.store(guard_->size(), std::memory_order_relaxed);
+  metrics_.unread_limit_bytes.store(guard_->size() * kMaxUnreadBytes, std::memory_order_relaxed);
   const uint64_t refused = guard_->refused();
   metrics_.connections_refused.store(refused, std::memory_order_relaxed);
   const bool is_early = warned_ns_ != 0 && now_ns - warned_ns_ < kWarningPauseNs;

@@ -52,6 +52,16 @@ class NetworkGateway {
   /// more wait is dropped.
   static constexpr size_t kMaxUnsentBytes = 16u << 20;
   static constexpr size_t kMaxUnsentBytesOfAll = 256u << 20;
+  /// Frames of one client that ZeroMQ keeps until the gateway reads them. Then it stops reading the
+  /// connection, and the client waits. Enough for four parts of an input, so that a connection has
+  /// work while the gateway serves others.
+  static constexpr int kMaxUnreadFrames = 4;
+  /// Budget of these frames of all connections: a gateway that gets no processor time does not use
+  /// more. Past the number of connections, the guard closes them; past that of sessions, they are
+  /// refused. Clients that keep to parts of 256 KiB use half of it, and sessions a quarter.
+  static constexpr size_t kMaxUnreadBytesOfAll = size_t{1} << 30;
+  static constexpr size_t kMaxUnreadBytes = size_t{kMaxUnreadFrames} * kMaxWireFrameBytes;
+  static_assert(ConnectionGuard::kMaxConnections * kMaxUnreadBytes <= kMaxUnreadBytesOfAll);
 
   /// REQUIRES: `sink` and `metrics` outlive the gateway. Errors: config if a file cannot be used;
   /// resources if the port is not free, or no descriptor is left.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shared/base/check.h"
+#include "shared/network/unsent_frame.h"
 
 namespace atolldb {
 namespace {
@@ -27,8 +28,6 @@ constexpr int kGatewayHeartbeatMs = 5'000;
 constexpr int kGatewayHeartbeatTimeoutMs = 15'000;
 /// How long the last answers may take when the node stops.
 constexpr int kGatewayLingerMs = 500;
-/// Frames of one client that wait for the gateway. More stay in the client and its connection.
-constexpr int kMaxUnreadFrames = 16;
 constexpr int kGatewayBacklog = 512;
 /// Parts of long outputs are sent to a client until ZeroMQ has this many bytes to write. Its window
 /// keeps the connection busy, and a slow client leaves the rest in the node's PayloadMemory.
@@ -36,29 +35,6 @@ constexpr size_t kPartsAheadBytes = 512u << 10;
 /// Parts of a question of ZeroMQ: version, request id, domain, address, identity, mechanism, and
 /// the key.
 constexpr size_t kZapParts = 6;
-
-/// A copy of a frame that ZeroMQ writes.
-struct UnsentFrame {
-  std::vector<std::byte> bytes;
-  std::shared_ptr<UnsentBytes> of_peer;
-  std::shared_ptr<UnsentBytes> of_all;
-
-  UnsentFrame(std::span<const std::byte> frame, std::shared_ptr<UnsentBytes> peer,
-              std::shared_ptr<UnsentBytes> all)
-      : bytes(frame.begin(), frame.end()), of_peer(std::move(peer)), of_all(std::move(all)) {
-    // Relaxed, here and below: the sums only limit memory.
-    of_peer->bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
-    of_all->bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
-  }
-  UnsentFrame(const UnsentFrame&) = delete;
-  UnsentFrame& operator=(const UnsentFrame&) = delete;
-  ~UnsentFrame() {
-    of_peer->bytes.fetch_sub(bytes.size(), std::memory_order_relaxed);
-    of_all->bytes.fetch_sub(bytes.size(), std::memory_order_relaxed);
-  }
-  /// Called by ZeroMQ.
-  static void free(void*, void* frame) { delete static_cast<UnsentFrame*>(frame); }
-};
 
 /// Routing ids of clients are numbers that begin at rand(). A client that guessed a later one could
 /// take it first, and ZeroMQ would abort the process.

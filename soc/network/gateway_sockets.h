@@ -1,7 +1,6 @@
 // The sockets of the network port: clients, authentication of keys, and events of connections.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <zmq.hpp>
 
 #include "shared/base/error.h"
+#include "shared/network/unsent_frame.h"
 #include "soc/network/file_watch.h"
 #include "soc/network/gateway.h"
 
@@ -29,11 +29,6 @@ struct NetworkGateway::Received {
   std::string_view connection() const;
   /// Returns the descriptor of the connection, or -1.
   int fd() const;
-};
-
-/// Size of the frames that ZeroMQ has not written yet. Thread: any.
-struct UnsentBytes {
-  std::atomic<size_t> bytes{0};
 };
 
 class NetworkGateway::Sockets {
@@ -83,7 +78,6 @@ class NetworkGateway::Sockets {
   bool has_file_changed() { return file_watch_.has_changed(); }
 
  private:
-  /// Shared, because ZeroMQ's own thread subtracts a frame after the gateway has forgotten it.
   std::shared_ptr<UnsentBytes> unsent_of_all_ = std::make_shared<UnsentBytes>();
   zmq::context_t context_;
   zmq::socket_t router_;
