@@ -137,8 +137,8 @@ class Coordinator {
   Json status(StatusReader reader, uint64_t slowest_since, bool has_buckets);
   /// Return storages of the catalog, with their counts in the snapshot caches.
   Json list_storages() const;
-  /// Returns the storages of the newest snapshot; none without snapshots.
-  std::vector<StorageSpace> storage_spaces() const;
+  /// Adds to each storage what the newest snapshot or checkpoint has of it.
+  void add_spaces(Json& storages) const;
   Result<Json> describe_one_storage(const ControlRequest& request) const;
   Json device_status() const;
   Result<Json> reload_config(const ControlRequest& request);

@@ -15,18 +15,19 @@
 namespace atolldb {
 namespace {
 
-/// Adds the size of a storage in the newest snapshot, unless that lacks it. `spaces`: ascending by
-/// id.
-void add_snapshot_space(Json& storage, const std::vector<StorageSpace>& spaces) {
+/// Adds the size of a storage in the newest snapshot, or its records in the newest checkpoint,
+/// unless that lacks the storage. `spaces`: ascending by id. `has_pages`: they are of a snapshot.
+void add_storage_space(Json& storage, const std::vector<StorageSpace>& spaces, bool has_pages) {
   const auto id = storage.at("id").get<uint32_t>();
   const auto space = std::ranges::lower_bound(spaces, id, {}, &StorageSpace::id);
   if (space == spaces.end() || space->id != id) return;
-  Json snapshot = {{"bytes", space->pages * kPageBytes}};
+  Json stored = Json::object();
+  if (has_pages) stored["bytes"] = space->pages * kPageBytes;
   if (space->records) {
-    snapshot["records"] = *space->records;
-    snapshot["records_is_estimate"] = space->is_estimate;
+    stored["records"] = *space->records;
+    stored["records_is_estimate"] = space->is_estimate;
   }
-  storage["snapshot"] = std::move(snapshot);
+  storage[has_pages ? "snapshot" : "checkpoint"] = std::move(stored);
 }
 
 }  // namespace
@@ -123,24 +124,24 @@ Json Coordinator::status(StatusReader reader, uint64_t slowest_since, bool has_b
 
 Json Coordinator::list_storages() const {
   Json storages = catalog_->list();
-  const std::vector<StorageSpace> spaces = storage_spaces();
-  for (Json& storage : storages) {
-    status_->add_counts(storage);
-    add_snapshot_space(storage, spaces);
-  }
+  for (Json& storage : storages) status_->add_counts(storage);
+  add_spaces(storages);
   return storages;
 }
 
-std::vector<StorageSpace> Coordinator::storage_spaces() const {
-  const SnapshotMetrics* const metrics = snapshot_metrics();
-  return metrics == nullptr ? std::vector<StorageSpace>() : metrics->storages.get();
+void Coordinator::add_spaces(Json& storages) const {
+  const StorageSpaces* const newest = storages_of_newest(snapshot_metrics(), checkpoint_metrics());
+  if (newest == nullptr) return;
+  const std::vector<StorageSpace> spaces = newest->get();
+  for (Json& storage : storages) add_storage_space(storage, spaces, newest->has_pages());
 }
 
 Result<Json> Coordinator::describe_one_storage(const ControlRequest& request) const {
   ATOLL_ASSIGN(Json storage, catalog_->describe(request));
   status_->add_counts(storage);
-  add_snapshot_space(storage, storage_spaces());
-  return storage;
+  Json storages = Json::array({std::move(storage)});
+  add_spaces(storages);
+  return storages.front();
 }
 
 /// Returns a text for each process that has a hanging device now.

@@ -47,6 +47,23 @@ Result<std::vector<CheckpointFileInfo>> files_of(const Json& answer, uint32_t no
   return files;
 }
 
+/// Adds the records that a node has copied to those of their storages.
+Result<void> add_records(const Json& answer, uint32_t node,
+                         std::vector<CheckpointStorage>& storages) {
+  for (const Json& copied : answer.value("storages", Json::array())) {
+    const auto id = copied.value("id", uint32_t{0});
+    const auto storage = std::ranges::lower_bound(storages, id, {}, &CheckpointStorage::id);
+    if (storage == storages.end() || storage->id != id) {
+      return make_error(ExitCode::failed, "node " + std::to_string(node) + ": has copied storage " +
+                                              std::to_string(id) +
+                                              ", which is not part of the checkpoint: internal "
+                                              "error");
+    }
+    storage->records = storage->records.value_or(0) + copied.value("records", uint64_t{0});
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<CheckpointMetadata> CheckpointJob::copy(const CheckpointInput& task) {
@@ -56,15 +73,15 @@ Result<CheckpointMetadata> CheckpointJob::copy(const CheckpointInput& task) {
     progress_.assign(config_.nodes.size(), Json::object());
   }
   ATOLL_TRY(begin(task));
-  std::vector<std::vector<CheckpointFileInfo>> files(config_.nodes.size());
+  std::vector<Json> answers(config_.nodes.size());
   std::atomic<bool> has_failed{false};
   ATOLL_TRY(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-    auto written = await_files(task.id, node, has_failed);
-    if (!written) {
+    auto answer = await_copy(task.id, node, has_failed);
+    if (!answer) {
       has_failed.store(true, std::memory_order_relaxed);
-      return std::unexpected(written.error());
+      return std::unexpected(answer.error());
     }
-    files[node] = *std::move(written);
+    answers[node] = *std::move(answer);
     return {};
   }));
   CheckpointMetadata metadata;
@@ -72,11 +89,13 @@ Result<CheckpointMetadata> CheckpointJob::copy(const CheckpointInput& task) {
   metadata.replay_epoch = task.replay_epoch;
   metadata.cluster_uuid = task.cluster_uuid;
   for (const StorageEntry& storage : task.storages) {
-    metadata.storages.push_back({storage.id, storage.type, storage.name});
+    metadata.storages.push_back({storage.id, storage.type, storage.name, 0});
   }
   std::ranges::sort(metadata.storages, {}, &CheckpointStorage::id);
-  for (const auto& of_node : files) {
-    metadata.files.insert(metadata.files.end(), of_node.begin(), of_node.end());
+  for (uint32_t node = 0; node < answers.size(); ++node) {
+    ATOLL_ASSIGN(const auto files, files_of(answers[node], node));
+    metadata.files.insert(metadata.files.end(), files.begin(), files.end());
+    ATOLL_TRY(add_records(answers[node], node, metadata.storages));
   }
   std::ranges::sort(metadata.files, {}, [](const CheckpointFileInfo& file) {
     return std::tuple(file.node, file.writer, file.number);
@@ -116,23 +135,21 @@ Result<void> CheckpointJob::begin(const CheckpointInput& task) {
   });
 }
 
-Result<std::vector<CheckpointFileInfo>> CheckpointJob::await_files(
-    uint32_t id, uint32_t node, const std::atomic<bool>& has_failed) {
+Result<Json> CheckpointJob::await_copy(uint32_t id, uint32_t node,
+                                       const std::atomic<bool>& has_failed) {
   const Json body = {{"checkpoint", id}, {"timeout_ms", kCopyAwaitMs}};
   for (;;) {
     if (is_cancelled()) return make_error(ExitCode::not_running, "the checkpoint was cancelled");
     // Returns no error, so that on_all_nodes returns the error of the other node.
-    if (has_failed.load(std::memory_order_relaxed)) return std::vector<CheckpointFileInfo>();
+    if (has_failed.load(std::memory_order_relaxed)) return Json::object();
     ATOLL_ASSIGN(Json answer, call_node_(node, ControlOperation::checkpoint_wait, body));
     const bool is_done = answer.value("done", false);
-    Result<std::vector<CheckpointFileInfo>> files;
-    if (is_done) files = files_of(answer, node);
     {
       const std::lock_guard guard(mutex_);
       CHECK(node < progress_.size());
-      progress_[node] = std::move(answer);
+      progress_[node] = answer;
     }
-    if (is_done) return files;
+    if (is_done) return answer;
   }
 }
 

@@ -36,7 +36,8 @@ class CheckpointJob {
 
   /// Lets all nodes copy their parts of all storages. Returns the metadata without the end epoch.
   /// All files are synced then. After an error, and after a failed installation, `end` discards the
-  /// files. Error: code not_running after a cancellation.
+  /// files. The numbers of records of the storages are not marked as estimates. Error: code
+  /// not_running after a cancellation.
   Result<CheckpointMetadata> copy(const CheckpointInput& task);
   /// Ends the checkpoint on all nodes. Without `keep` the nodes remove its files.
   Result<void> end(uint32_t id, bool keep);
@@ -49,9 +50,9 @@ class CheckpointJob {
 
  private:
   Result<void> begin(const CheckpointInput& task);
-  /// `has_failed`: another node has failed, so the wait ends.
-  Result<std::vector<CheckpointFileInfo>> await_files(uint32_t id, uint32_t node,
-                                                      const std::atomic<bool>& has_failed);
+  /// Returns the answer of a node that has copied its parts. `has_failed`: another node has failed,
+  /// so the wait ends.
+  Result<Json> await_copy(uint32_t id, uint32_t node, const std::atomic<bool>& has_failed);
 
   const Config& config_;
   const NodeCall& call_node_;

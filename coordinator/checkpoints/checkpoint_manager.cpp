@@ -17,6 +17,29 @@
 #include "shared/file/file_system_wrappers.h"
 
 namespace atolldb {
+namespace {
+
+/// Marks the numbers of records that may be inexact. Heaps are copied up to the replay epoch, so
+/// their numbers are exact. Each record of a tree is copied at another instant.
+void mark_estimates(bool has_commits, std::vector<CheckpointStorage>& storages) {
+  for (CheckpointStorage& storage : storages) {
+    storage.is_estimate = has_commits && is_tree(storage.type);
+  }
+}
+
+/// Returns the storages whose records the checkpoint counts. All records of an array exist, so
+/// the number of those that were written says little.
+std::vector<StorageSpace> counted_storages(const CheckpointMetadata& checkpoint) {
+  std::vector<StorageSpace> spaces;
+  for (const CheckpointStorage& storage : checkpoint.storages) {
+    if (!storage.records || storage.type == StorageType::array) continue;
+    spaces.push_back(
+        {.id = storage.id, .records = storage.records, .is_estimate = storage.is_estimate});
+  }
+  return spaces;
+}
+
+}  // namespace
 
 CheckpointManager::CheckpointManager(const SchemeContext& context, Logger logger)
     : context_(context),
@@ -123,6 +146,8 @@ CheckpointInput CheckpointManager::next_task(uint32_t id) {
 Result<CheckpointMetadata> CheckpointManager::copy_and_install(const CheckpointInput& task,
                                                                bool& may_be_named) {
   ATOLL_ASSIGN(CheckpointMetadata metadata, job_.copy(task));
+  // A commit whose records the copy may have seen has made its epoch dirty (R27).
+  mark_estimates(dirty_epoch(context_.nodes) >= task.replay_epoch, metadata.storages);
   ATOLL_TRY(await_logged_drops());
   metadata.end_epoch = end_epoch_of_checkpoint(control_.epochs);
   ATOLL_ASSIGN(const uint64_t durable_epoch, await_durable(metadata.end_epoch));
@@ -227,6 +252,7 @@ void CheckpointManager::record_newest(const CheckpointMetadata& checkpoint) {
   metrics.bytes.store(bytes, std::memory_order_relaxed);
   metrics.records.store(records, std::memory_order_relaxed);
   metrics.files.store(checkpoint.files.size(), std::memory_order_relaxed);
+  metrics.storages.set(counted_storages(checkpoint));
   metrics.id.store(checkpoint.id, std::memory_order_relaxed);
 }
 

@@ -41,8 +41,50 @@ void fields(Archive& archive, Described<Archive, CheckpointMetadata>& metadata) 
 
 namespace {
 
-constexpr MetadataFormat kCheckpointMetaFormat = {
-    .magic = 0x4d434c41, .version = 1, .oldest_version = 1, .owner = "a checkpoint"};  // "ALCM"
+/// The number of records of a storage, as the file has it.
+struct StoredRecords {
+  uint32_t storage_id = 0;
+  uint64_t records = 0;
+  bool is_estimate = false;
+};
+
+template <typename Archive>
+void fields(Archive& archive, Described<Archive, StoredRecords>& stored) {
+  archive(stored.storage_id, stored.records, stored.is_estimate);
+}
+
+constexpr uint32_t kOldestMetadata = 1;
+constexpr uint32_t kMetadataWithStoredRecords = 2;
+constexpr MetadataFormat kCheckpointMetaFormat = {.magic = 0x4d434c41,  // "ALCM"
+                                                  .version = kMetadataWithStoredRecords,
+                                                  .oldest_version = kOldestMetadata,
+                                                  .owner = "a checkpoint"};
+
+/// Returns the numbers of records of the storages that have one.
+std::vector<StoredRecords> stored_records_of(const CheckpointMetadata& metadata) {
+  std::vector<StoredRecords> all;
+  for (const CheckpointStorage& storage : metadata.storages) {
+    if (storage.records) all.push_back({storage.id, *storage.records, storage.is_estimate});
+  }
+  return all;
+}
+
+/// Gives the storages their numbers of records. Returns whether each is of a listed storage, in
+/// order. REQUIRES: the storages ascend by id.
+bool take_stored_records(const std::vector<StoredRecords>& all, CheckpointMetadata& metadata) {
+  if (std::ranges::adjacent_find(all, std::ranges::greater_equal(), &StoredRecords::storage_id) !=
+      all.end()) {
+    return false;
+  }
+  for (const StoredRecords& stored : all) {
+    const auto found =
+        std::ranges::lower_bound(metadata.storages, stored.storage_id, {}, &CheckpointStorage::id);
+    if (found == metadata.storages.end() || found->id != stored.storage_id) return false;
+    found->records = stored.records;
+    found->is_estimate = stored.is_estimate;
+  }
+  return true;
+}
 
 bool files_ascend(const CheckpointMetadata& metadata) {
   const auto order = [](const CheckpointFileInfo& file) {
@@ -70,11 +112,15 @@ bool is_plausible(const CheckpointMetadata& metadata) {
 }
 
 /// Decodes the body of a file. Returns an empty text, or the reason why it is not metadata.
-std::string decode(std::span<const std::byte> bytes, const DirectoryTable& table,
+std::string decode(std::span<const std::byte> bytes, uint32_t version, const DirectoryTable& table,
                    CheckpointMetadata& metadata) {
   ByteReader body(bytes);
   body(metadata);
-  if (!body.is_at_end() || !is_plausible(metadata)) return "its content is invalid";
+  std::vector<StoredRecords> stored;
+  if (version >= kMetadataWithStoredRecords) body(stored);
+  if (!body.is_at_end() || !is_plausible(metadata) || !take_stored_records(stored, metadata)) {
+    return "its content is invalid";
+  }
   for (CheckpointFileInfo& file : metadata.files) {
     auto path = table.path_of(file.directory);
     if (!path) {
@@ -118,25 +164,26 @@ Result<void> install_checkpoint(FileSystem& file_system, const std::string& data
     file.directory = table.add(file.directory);
   }
   ByteWriter body;
-  body(named);
+  body(named, stored_records_of(metadata));
   CheckpointMetadata decoded;
-  const auto decode_again = [&](std::span<const std::byte> bytes, uint32_t,
+  const auto decode_again = [&](std::span<const std::byte> bytes, uint32_t version,
                                 const DirectoryTable& roles) {
-    return decode(bytes, roles, decoded);
+    return decode(bytes, version, roles, decoded);
   };
   ATOLL_TRY(write_metadata_file(file_system, data_dir,
                                 checkpoint_metadata_path(data_dir, metadata.id),
                                 kCheckpointMetaFormat, body.bytes(), table, decode_again));
   CHECK(decoded.files.size() == metadata.files.size());
+  CHECK(decoded.storages == metadata.storages);
   return {};
 }
 
 Result<CheckpointMetadata> read_checkpoint_metadata(FileSystem& file_system,
                                                     const std::string& data_dir, uint64_t id) {
   CheckpointMetadata metadata;
-  const auto decode_and_compare = [&](std::span<const std::byte> bytes, uint32_t,
+  const auto decode_and_compare = [&](std::span<const std::byte> bytes, uint32_t version,
                                       const DirectoryTable& table) {
-    const std::string reason = decode(bytes, table, metadata);
+    const std::string reason = decode(bytes, version, table, metadata);
     if (!reason.empty() || metadata.id == id) return reason;
     return fmt::format("it is of checkpoint {}", metadata.id);
   };

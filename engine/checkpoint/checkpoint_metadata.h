@@ -1,6 +1,7 @@
 // Metadata of a checkpoint: data_dir/coordinator/checkpoint_<id>.meta. A checkpoint exists once
 // this file has its name, because the file is written last (R91). It names directories by their
-// roles (R48), which data_dir/directories resolves. Source: [SILOR14] section 4.2.
+// roles (R48), which data_dir/directories resolves. Version 1 lacks the numbers of records by
+// storage. It is still read, but no longer written. Source: [SILOR14] section 4.2.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,10 @@ struct CheckpointStorage {
   uint32_t id = 0;
   StorageType type = StorageType::none;
   std::string name;
+  /// Records of the storage in all files. No value: version 1 of the metadata.
+  std::optional<uint64_t> records = {};
+  /// Whether `records` may differ from the number of records at each instant of the copy.
+  bool is_estimate = false;
 
   bool operator==(const CheckpointStorage&) const = default;
 };

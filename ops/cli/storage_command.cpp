@@ -48,12 +48,16 @@ Result<Json> ask(const ClusterChoice& choice, const StorageOptions& options,
   return catalog.ask(operation, body);
 }
 
-/// Returns the size of an array. Other storages have the number of records in the newest snapshot,
-/// which is not that of now.
-std::string records_text(const Json& storage, const Json& snapshot) {
+/// Returns the size of an array. Other storages have the number of records in the newest snapshot
+/// or checkpoint, which is not that of now.
+std::string records_text(const Json& storage) {
   const uint64_t count = storage.value("record_count", uint64_t{0});
-  if (count != 0 || !snapshot.contains("records")) return records_cell(count);
-  return "~" + format_count(snapshot.value("records", uint64_t{0}));
+  for (const char* newest : {"snapshot", "checkpoint"}) {
+    const Json stored = storage.value(newest, Json::object());
+    if (count != 0 || !stored.contains("records")) continue;
+    return "~" + format_count(stored.value("records", uint64_t{0}));
+  }
+  return records_cell(count);
 }
 
 std::vector<std::string> row(const Json& storage) {
@@ -64,7 +68,7 @@ std::vector<std::string> row(const Json& storage) {
           std::to_string(storage.value("id", uint64_t{0})),
           storage.value("state", ""),
           payload_cell(storage.value("payload_bytes", uint64_t{0})),
-          records_text(storage, snapshot),
+          records_text(storage),
           format_count(storage.value("operations", uint64_t{0})),
           snapshot.empty() ? "-" : format_bytes(snapshot.value("bytes", uint64_t{0})),
           format_bytes(cache.value("used_bytes", uint64_t{0})),
@@ -122,7 +126,7 @@ Result<void> describe(const ClusterChoice& choice, const StorageOptions& options
                                       {{"name", options.storage.name}}));
   Json storage = {{"schema_version", 1}};
   for (const char* member : {"id", "name", "type", "state", "payload_bytes", "record_count",
-                             "operations", "snapshot", "snapshot_cache"}) {
+                             "operations", "snapshot", "checkpoint", "snapshot_cache"}) {
     if (answer.contains(member)) storage[member] = answer[member];
   }
   if (options.json) {

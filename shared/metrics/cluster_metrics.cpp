@@ -196,7 +196,7 @@ std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
       .sample(restarts_);
   if (snapshots_ != nullptr) families.add(kSnapshotMetrics, *snapshots_);
   if (checkpoints_ != nullptr) families.add(kCheckpointMetrics, *checkpoints_);
-  add_storages(families, control_, snapshots_ == nullptr ? nullptr : &snapshots_->storages, nodes_);
+  add_storages(families, control_, storages_of_newest(snapshots_, checkpoints_), nodes_);
   if (device_ != nullptr) add_device(families, *device_);
   if (archive_ != nullptr) families.add(kArchiveMetrics, *archive_);
   if (acknowledgement_ != nullptr) add_acknowledgement(families, *acknowledgement_);

@@ -55,11 +55,19 @@ struct CheckpointMetrics {
   std::atomic<uint64_t> bytes{0};       // size of its files
   std::atomic<uint64_t> records{0};
   std::atomic<uint64_t> files{0};
+  StorageSpaces storages{false};  // storages whose records the newest checkpoint counts
   // The next words describe the recovery of this incarnation. They are 0 if there was none.
   std::atomic<uint64_t> replayed_bytes{0};    // of checkpoint files and log files, over all nodes
   std::atomic<uint64_t> replayed_records{0};  // records that were stored, over all nodes
   std::atomic<uint64_t> replay_us{0};
 };
+
+/// Returns the storages of the newest snapshot or checkpoint, or null if both arguments are null.
+inline const StorageSpaces* storages_of_newest(const SnapshotMetrics* snapshots,
+                                               const CheckpointMetrics* checkpoints) {
+  if (snapshots != nullptr) return &snapshots->storages;
+  return checkpoints != nullptr ? &checkpoints->storages : nullptr;
+}
 
 /// Metrics of the archive, local to the coordinator's process. Writer: the thread that archives.
 struct ArchiveMetrics {

@@ -93,7 +93,7 @@ void add_storages(MetricFamilies& families, const ControlSegment& control,
   families.counter("atoll_storage_operations_total",
                    "Records of the storage that transactions searched for, appended or scanned.");
   add([](const StorageSums& sums) { return sums.operations; });
-  if (spaces != nullptr) {
+  if (spaces != nullptr && spaces->has_pages()) {
     families.gauge("atoll_storage_snapshot_pages",
                    "Pages of the storage that the newest snapshot uses, also in older files.");
     add([](const StorageSums& sums) { return sums.pages; });
@@ -109,8 +109,8 @@ void add_storages(MetricFamilies& families, const ControlSegment& control,
   if (!has_records) return;
   families.gauge(
       "atoll_storage_records",
-      "Records of an array; of other storages as of the newest snapshot. Those of a "
-      "Master-tree or hash storage are an estimate after snapshots of a running cluster.");
+      "Records of an array; of other storages as of the newest snapshot or checkpoint. Those of a "
+      "Master-tree or hash storage are an estimate if transactions ran meanwhile.");
   for (const auto& [name, sums] : storages) {
     if (sums.records) families.sample(*sums.records, {{"storage", name}});
   }

@@ -109,7 +109,7 @@ Result<Json> NodeCheckpoint::copy() {
   const CheckpointProgress done = progress();
   logger_->info("checkpoint {}: this node has written {} records in {} bytes", id(), done.records,
                 done.bytes);
-  return Json{{"files", files_json()}};
+  return Json{{"files", files_json()}, {"storages", storages_json()}};
 }
 
 /// Keeps the first error: the others only say that the checkpoint was given up because of it.
@@ -132,19 +132,21 @@ Result<void> NodeCheckpoint::copy_part(uint32_t thread) {
                        resources_.metrics(slot), resources_.write_set);
   ATOLL_ASSIGN(CheckpointWriter writer,
                CheckpointWriter::create(file_system_, writer_settings(thread)));
-  auto files = copy_storages(worker, writer, thread);
+  std::vector<uint64_t> records;
+  auto files = copy_storages(worker, writer, thread, records);
   if (!files) {
     writer.discard();
     return std::unexpected(files.error());
   }
   const std::lock_guard guard(files_mutex_);
   parts_[thread]->files = *std::move(files);
+  parts_[thread]->records = std::move(records);
   return {};
 }
 
-Result<std::vector<CheckpointFileInfo>> NodeCheckpoint::copy_storages(WorkerContext& worker,
-                                                                      CheckpointWriter& writer,
-                                                                      uint32_t thread) {
+Result<std::vector<CheckpointFileInfo>> NodeCheckpoint::copy_storages(
+    WorkerContext& worker, CheckpointWriter& writer, uint32_t thread,
+    std::vector<uint64_t>& records) {
   Part& part = *parts_[thread];
   const CheckpointRules rules{task_.replay_epoch, false};
   WalkCounters before;  // of the storages that are complete
@@ -162,6 +164,7 @@ Result<std::vector<CheckpointFileInfo>> NodeCheckpoint::copy_storages(WorkerCont
     ATOLL_ASSIGN(const WalkCounters walked,
                  copy_range(worker, divided.id, rules, range, writer, continues));
     before.add(walked);
+    records.push_back(walked.records);
   }
   ATOLL_ASSIGN(auto files, writer.finish());
   publish({});
@@ -201,6 +204,21 @@ Json NodeCheckpoint::files_json() {
     }
   }
   return files;
+}
+
+/// Returns the number of records that this node has copied of each storage.
+Json NodeCheckpoint::storages_json() {
+  Json storages = Json::array();
+  const std::lock_guard guard(files_mutex_);
+  for (size_t i = 0; i < task_.storages.size(); ++i) {
+    uint64_t records = 0;
+    for (const auto& part : parts_) {
+      CHECK(part->records.size() == task_.storages.size());
+      records += part->records[i];
+    }
+    storages.push_back({{"id", task_.storages[i].id}, {"records", records}});
+  }
+  return storages;
 }
 
 /// Removes the files of all threads that have ended without an error. The others have removed

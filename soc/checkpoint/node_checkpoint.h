@@ -89,6 +89,8 @@ class NodeCheckpoint {
   struct Part {
     std::array<std::atomic<uint64_t>, std::size(kCheckpointCounters)> counters{};
     std::vector<CheckpointFileInfo> files;  // guarded by files_mutex_
+    /// Records that the thread has copied of each storage of the task. Guarded by files_mutex_.
+    std::vector<uint64_t> records;
 
     void publish(const CheckpointProgress& progress);
   };
@@ -96,12 +98,15 @@ class NodeCheckpoint {
   Result<Json> copy();
   void record_failure(const Error& error);
   Result<void> copy_part(uint32_t thread);
+  /// `records`: gets the number of copied records of each storage.
   Result<std::vector<CheckpointFileInfo>> copy_storages(WorkerContext& worker,
-                                                        CheckpointWriter& writer, uint32_t thread);
+                                                        CheckpointWriter& writer, uint32_t thread,
+                                                        std::vector<uint64_t>& records);
   CheckpointWriterSettings writer_settings(uint32_t thread);
   /// Waits for the pause of the task, or until the checkpoint is given up.
   void pause();
   Json files_json();
+  Json storages_json();
   void remove_files();
 
   const CheckpointTask task_;

@@ -247,6 +247,9 @@ class JsonCommandsTest(unittest.TestCase):
             self.expect("kv put", "t", "k", "v")
             taken = self.expect("checkpoint take")
             self.assertGreaterEqual(taken["records"], 1)
+            counted = {"records": 1, "records_is_estimate": False}
+            self.assertEqual(self.expect("storage describe", "t")["checkpoint"], counted)
+            self.assertEqual(self.expect("storage ls")["storages"][0]["checkpoint"], counted)
             self.expect("checkpoint ls")
             self.expect("checkpoint verify")
             self.expect("snapshot damage")

@@ -1,6 +1,7 @@
 // Checkpoints of a cluster in this process: requests, refusals, failures and restarts.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -82,6 +83,40 @@ TEST_F(CheckpointClusterTest, ARequestTakesOneOnlyIfSomethingWasCommittedSinceTh
   EXPECT_EQ(shown.at("failed"), 0);
   EXPECT_GT(shown.at("bytes"), 0);
   for (const std::string& file : files()) EXPECT_TRUE(file.starts_with("checkpoint_2")) << file;
+}
+
+TEST_F(CheckpointClusterTest, StoragesHaveTheRecordsOfTheNewestCheckpoint) {
+  ASSERT_TRUE(cluster_.coordinator(ControlOperation::storage_create,
+                                   {{"name", "tree"}, {"type", "mastertree"}}));
+  const auto counted = [&](const char* name) {
+    const auto storage = cluster_.coordinator(ControlOperation::storage_describe, {{"name", name}});
+    EXPECT_TRUE(storage) << storage.error().message;
+    return storage ? storage->value("checkpoint", Json()) : Json();
+  };
+  EXPECT_EQ(counted("tree"), Json()) << "there is no checkpoint";
+  put(1);
+  take();
+  const Json exact = {{"records", 0}, {"records_is_estimate", false}};
+  EXPECT_EQ(counted("tree"), exact);
+  EXPECT_EQ(counted(kRecords), Json()) << "an array has its own number of records";
+  put(2);
+  std::atomic<bool> has_put{false};
+  cluster_.before_call = [&](uint32_t, ControlOperation operation, const Json&) {
+    if (operation == ControlOperation::checkpoint_wait &&
+        !has_put.exchange(true, std::memory_order_relaxed))
+      put(3);
+  };
+  take();
+  cluster_.before_call = {};
+  ASSERT_TRUE(has_put.load(std::memory_order_relaxed));
+  EXPECT_EQ(counted("tree"), (Json{{"records", 0}, {"records_is_estimate", true}}));
+  // The metadata keep the numbers.
+  cluster_.restart();
+  cluster_.start();
+  EXPECT_EQ(counted("tree"), (Json{{"records", 0}, {"records_is_estimate", true}}));
+  put(4);
+  take();
+  EXPECT_EQ(counted("tree"), exact);
 }
 
 TEST_F(CheckpointClusterTest, ARestartHasWhatTheCheckpointAndTheLogAfterItHave) {

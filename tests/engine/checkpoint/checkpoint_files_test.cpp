@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/checkpoint_writer.h"
 #include "engine/checkpoint/stored_checkpoints.h"
+#include "engine/format/crc32c.h"
 #include "shared/file/read_ahead.h"
 #include "tests/engine/checkpoint/read_checkpoint.h"
 #include "tests/engine/log/memory_file_system.h"
@@ -277,6 +279,48 @@ TEST(CheckpointMetadataFile, FlippedBitsAreFoundAndTheErrorNamesTheFile) {
   }
   EXPECT_TRUE(read_checkpoint_metadata(files, "/data", metadata.id).has_value());
   EXPECT_FALSE(read_checkpoint_metadata(files, "/data", metadata.id + 1).has_value());
+}
+
+TEST(CheckpointMetadataFile, HasTheNumbersOfRecordsThatAreKnown) {
+  MemoryFileSystem files;
+  CheckpointMetadata metadata;
+  write_records(files, settings_for(1), 10, seed(), metadata);
+  metadata.storages = {{5, StorageType::mastertree, "tree", 10, true},
+                       {6, StorageType::hash, "hash"},
+                       {8, StorageType::sequential, "heap", 0, false}};
+  ASSERT_TRUE(install_checkpoint(files, "/data", metadata, metadata.end_epoch).has_value());
+  const auto read = read_checkpoint_metadata(files, "/data", metadata.id);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_TRUE(*read == metadata);
+}
+
+/// Gives the file another version and length, with the right checksum.
+void rewrite_header(MemoryFileSystem::Bytes& bytes, uint32_t version, int64_t added) {
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data() + 16, sizeof length);
+  length += static_cast<uint64_t>(added);
+  std::memcpy(bytes.data() + 8, &version, sizeof version);
+  std::memcpy(bytes.data() + 16, &length, sizeof length);
+  const uint32_t crc = crc32c(std::span(bytes).subspan(8));
+  std::memcpy(bytes.data() + 4, &crc, sizeof crc);
+}
+
+TEST(CheckpointMetadataFile, OfVersion1HasNoNumbersAndIsRead) {
+  MemoryFileSystem files;
+  CheckpointMetadata metadata;
+  write_records(files, settings_for(1), 10, seed(), metadata);
+  ASSERT_TRUE(install_checkpoint(files, "/data", metadata, metadata.end_epoch).has_value());
+  auto& bytes = files.bytes(checkpoint_metadata_path("/data", metadata.id));
+  const auto read = [&] { return read_checkpoint_metadata(files, "/data", metadata.id); };
+  // Version 1 ends before the count of the numbers, which is 0 here.
+  rewrite_header(bytes, 1, -int64_t{sizeof(uint32_t)});
+  ASSERT_TRUE(read().has_value()) << read().error().message;
+  EXPECT_TRUE(*read() == metadata);
+  rewrite_header(bytes, 2, 0);
+  EXPECT_FALSE(read().has_value()) << "version 2 ends after the count";
+  rewrite_header(bytes, 3, sizeof(uint32_t));
+  ASSERT_FALSE(read().has_value());
+  EXPECT_NE(read().error().message.find("version 3"), std::string::npos) << read().error().message;
 }
 
 TEST(StoredCheckpoints, AreListedWithTheirMetadataFirstWhereverTheyAre) {

@@ -61,6 +61,16 @@ TEST_F(StorageMetricsTest, EachTypeHasTheRecordsThatAreCounted) {
   EXPECT_EQ(scrape(nullptr).find("atoll_storage_snapshot"), std::string::npos) << "there is no log";
 }
 
+TEST_F(StorageMetricsTest, CheckpointsHaveRecordsAndNoPages) {
+  add(1, StorageType::mastertree, "tree");
+  StorageSpaces counted(false);
+  counted.set({{.id = 1, .records = 42, .is_estimate = true}});
+  const std::string text = scrape(&counted);
+  expect_line(text, "atoll_storage_records{storage=\"tree\"} 42");
+  EXPECT_EQ(text.find("atoll_storage_snapshot"), std::string::npos) << text;
+  EXPECT_EQ(text.find("atoll_storage_copied_pages_total"), std::string::npos) << text;
+}
+
 TEST_F(StorageMetricsTest, TheOldestStoragesHaveSeriesOfTheirOwnAndAllOthersShareOne) {
   const auto series = [&] {
     const std::string text = scrape(nullptr);

@@ -119,6 +119,12 @@ class SiloCluster {
                                   file.at("writer"), file.at("number"), file.at("bytes"),
                                   file.at("records"), file.at("checksum")});
       }
+      for (const Json& copied : ended.at("storages")) {
+        for (CheckpointStorage& storage : metadata.storages) {
+          if (copied.at("id") != storage.id) continue;
+          storage.records = storage.records.value_or(0) + copied.at("records").get<uint64_t>();
+        }
+      }
     }
     metadata.end_epoch = end_epoch_of_checkpoint(logged.cluster().view().control->epochs);
     while (!is_end_durable(metadata, durable_epoch())) next_epoch();
@@ -252,6 +258,27 @@ TEST(CheckpointServiceTest, NodesReplayTogetherWhatNodesHaveWritten) {
       for (const Json& each : replayed.ended) EXPECT_GT(each.at("records").get<uint64_t>(), 0u);
     }
   }
+}
+
+TEST(CheckpointServiceTest, TheAnswersHaveTheRecordsOfEachStorage) {
+  const uint64_t seed_value = seed();
+  SiloCluster silo(seed_value, 2, 2);
+  ASSERT_EQ(silo.work(2'000), "") << "seed " << seed_value;
+  silo.next_epoch();
+  ASSERT_EQ(message_of(silo.take_checkpoint(1)), "");
+  const Content expected = content_at(silo.works, silo.durable_epoch());
+  uint64_t sum = 0;
+  for (const CheckpointStorage& storage : silo.metadata.storages) {
+    const uint64_t records = storage.type == StorageType::sequential
+                                 ? expected.heap.size()
+                                 : expected.map(storage.type).size();
+    EXPECT_GT(records, 0u) << storage.name << ", seed " << seed_value;
+    EXPECT_EQ(storage.records, records) << storage.name << ", seed " << seed_value;
+    sum += records;
+  }
+  uint64_t in_files = 0;
+  for (const CheckpointFileInfo& file : silo.metadata.files) in_files += file.records;
+  EXPECT_EQ(sum, in_files);
 }
 
 TEST(CheckpointServiceTest, NodesReplayAllRecordsAndEachOnce) {
