@@ -23,6 +23,9 @@ namespace {
 
 using FoldedStorages = std::map<uint32_t, FoldedStorage>;  // by id
 
+/// Greater than the epoch of each DDL record.
+constexpr uint64_t kEndOfDdlLog = UINT64_MAX;
+
 /// Returns the storage with this name at the end of the epoch, or nothing.
 std::optional<ExportedStorage> storage_at(const std::vector<DdlRecord>& ddl,
                                           const std::string& name, uint64_t epoch) {
@@ -36,6 +39,19 @@ std::optional<ExportedStorage> storage_at(const std::vector<DdlRecord>& ddl,
     if (is_drop && found && found->id == record.storage_id) found.reset();
   }
   return found;
+}
+
+/// Returns the storage with this name that the export has, or nothing. DDL records are durable
+/// before their epoch is. A start-up restores what the whole DDL log says, and so does an export of
+/// a stopped cluster. In a running cluster a storage that was created after the last epoch is empty
+/// in that epoch.
+std::optional<ExportedStorage> exported_storage(const std::vector<DdlRecord>& ddl,
+                                                const std::string& name, uint64_t last_epoch,
+                                                bool is_stopped) {
+  if (!is_stopped) {
+    if (const auto found = storage_at(ddl, name, last_epoch)) return found;
+  }
+  return storage_at(ddl, name, kEndOfDdlLog);
 }
 
 /// Returns the streams of the log with epochs from `first` to `last`.
@@ -120,11 +136,12 @@ class FilesFold {
 
 class FoldedSource final : public ExportSource {
  public:
-  FoldedSource(uint64_t epoch, std::vector<DdlRecord> ddl) : epoch_(epoch), ddl_(std::move(ddl)) {}
+  FoldedSource(uint64_t epoch, std::vector<DdlRecord> ddl, bool is_stopped)
+      : epoch_(epoch), ddl_(std::move(ddl)), is_stopped_(is_stopped) {}
 
   FoldedStorages& storages() { return storages_; }
   Result<ExportedStorage> storage_of(const TableSchema& table) const {
-    const auto found = storage_at(ddl_, table.storage, epoch_);
+    const auto found = exported_storage(ddl_, table.storage, epoch_, is_stopped_);
     if (!found) {
       return unfit_table(table, fmt::format("there is no such storage in epoch {}: correct the "
                                             "schema, or choose tables with --table",
@@ -171,6 +188,7 @@ class FoldedSource final : public ExportSource {
 
   uint64_t epoch_;
   std::vector<DdlRecord> ddl_;
+  bool is_stopped_;
   FoldedStorages storages_;
 };
 
@@ -201,7 +219,8 @@ Result<CheckpointSource> fold_files(FileSystem& file_system,
   const Savepoint& savepoint = request.savepoint;
   ATOLL_ASSIGN(auto ddl, read_ddl_log(file_system, request.data_dir, savepoint.cluster_uuid,
                                       savepoint.ddl_records));
-  auto source = std::make_unique<FoldedSource>(last, std::move(ddl.records));
+  const bool is_stopped = !request.durable_epoch.has_value();
+  auto source = std::make_unique<FoldedSource>(last, std::move(ddl.records), is_stopped);
   for (const TableSchema* table : request.tables) {
     ATOLL_ASSIGN(const ExportedStorage storage, source->storage_of(*table));
     source->storages().try_emplace(storage.id, storage);

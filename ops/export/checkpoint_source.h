@@ -37,9 +37,10 @@ struct CheckpointSource {
 /// Reads the checkpoint and the log after it. The last epoch is the largest of these: the end epoch
 /// of the checkpoint (R89), the cuts of all incarnations, and the durable epoch of an incarnation
 /// without a cut. The logs of such an incarnation are scanned first if the cluster is stopped
-/// (R30). REQUIRES: a backup's pin keeps the files, or the data are locked. Errors: code corruption
-/// for damage; code failed if a table does not fit its storage, or if the cluster has given up the
-/// pin.
+/// (R30). The storages of a stopped cluster are those of the next start-up, even if they were
+/// created or dropped after the last epoch. REQUIRES: a backup's pin keeps the files, or the data
+/// are locked. Errors: code corruption for damage; code failed if a table does not fit its storage,
+/// or if the cluster has given up the pin.
 Result<CheckpointSource> read_checkpoint_source(FileSystem& file_system,
                                                 const CheckpointSourceRequest& request);
 

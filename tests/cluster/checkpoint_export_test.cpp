@@ -89,6 +89,42 @@ TEST_F(CheckpointExportTest, HasWhatWasAcknowledgedBeforeAKill) {
   expect_tables("of-restored", expected);
 }
 
+TEST_F(CheckpointExportTest, HasStoragesThatWereCreatedJustBeforeAKill) {
+  // An idle cluster closes no epoch, so the epoch of the creations is never durable.
+  ASSERT_NO_FATAL_FAILURE(start());
+  create_storages();
+  kill_all();
+  Tables expected = {{"tree", {}}, {"heap", {}}, {"map", {}}};
+  const std::vector<std::string> chosen = {"--table", "tree", "--table", "heap", "--table", "map"};
+  const Ran empty = export_to(path("empty"), chosen);
+  ASSERT_EQ(empty.code, 0) << empty.error;
+  expect_tables("empty", expected);
+  // The next start-up has the same storages.
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_EQ(atoll({"checkpoint", "take"}).code, 0);
+  ASSERT_EQ(atoll({"storage", "drop", "heap"}).code, 0);
+  ASSERT_EQ(atoll({"storage", "create", "heap", "--type", "sequential"}).code, 0);
+  const auto schema = parse_export_schema(kSchema, "schema");
+  ASSERT_TRUE(schema) << schema.error().message;
+  const std::string csv =
+      write_csv("heap.csv", random_csv(*schema->find("heap"), rounds(500, 5'000)));
+  ASSERT_EQ(import("heap", csv).code, 0);
+  kill_all();
+  expected["heap"] = rows_of({csv});
+  const Ran filled = export_to(path("filled"), chosen);
+  ASSERT_EQ(filled.code, 0) << filled.error;
+  expect_tables("filled", expected);
+}
+
+TEST_F(CheckpointExportTest, HasStoragesThatARunningClusterHasJustCreated) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_EQ(atoll({"checkpoint", "take"}).code, 0);
+  create_storages();
+  const Ran ran = export_to(path("empty"), {"--table", "tree", "--table", "heap"});
+  ASSERT_EQ(ran.code, 0) << ran.error;
+  expect_tables("empty", {{"tree", {}}, {"heap", {}}});
+}
+
 TEST_F(CheckpointExportTest, IsRefusedInTheMiddleOfASalvage) {
   ASSERT_NO_FATAL_FAILURE(start());
   fill(100);

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "engine/checkpoint/checkpoint_file.h"
+#include "engine/log/ddl_log.h"
 #include "engine/log/log_files.h"
 #include "tests/engine/checkpoint/made_checkpoint.h"
 #include "tests/engine/log/written_log.h"
@@ -124,6 +126,65 @@ TEST_F(CheckpointSourceTest, IsRefusedIfTheSavepointDoesNotKeepTheCheckpoint) {
   ASSERT_TRUE(unpin_snapshot(files(), "/data", savepoint(), pin));
   wanted.savepoint = savepoint();
   expect_error(wanted, ExitCode::failed, kNotKept);
+}
+
+/// Returns a table of a Master-tree.
+ExportSchema schema_of(const std::string& name) {
+  const auto schema = parse_export_schema("[[table]]\nname = \"" + name + R"toml("
+type = "mastertree"
+payload_bytes = 8
+key = [{ name = "k", type = "char(8)", offset = 0 }]
+column = [{ name = "v", type = "u64", offset = 0 }]
+)toml",
+                                          "schema");
+  EXPECT_TRUE(schema) << schema.error().message;
+  return *schema;
+}
+
+TEST_F(CheckpointSourceTest, HasTheStoragesOfTheNextStartUpOrThoseOfTheEpoch) {
+  const uint64_t late = 12;  // an epoch that no log has
+  auto ddl = DdlLog::open(files(), "/data", savepoint().cluster_uuid);
+  ASSERT_TRUE(ddl);
+  const auto create = [&](uint32_t id, const char* name, uint64_t epoch) {
+    ASSERT_TRUE(ddl->append(
+        {DdlOperation::create_storage, id, epoch, name, StorageType::mastertree, 0, 0}));
+  };
+  const auto drop = [&](uint32_t id, const char* name, uint64_t epoch) {
+    ASSERT_TRUE(
+        ddl->append({DdlOperation::drop_storage, id, epoch, name, StorageType::none, 0, 0}));
+  };
+  create(kStorages + 1, "dropped", 1);
+  create(kStorages + 2, "dropped-late", 1);
+  drop(kStorages + 1, "dropped", 3);
+  create(kStorages + 3, "created-late", late);
+  drop(kStorages + 2, "dropped-late", late);
+  const auto expect = [&](const char* name, std::optional<uint64_t> durable, bool exists) {
+    SCOPED_TRACE(std::string(name) + (durable ? ", running" : ", stopped"));
+    const ExportSchema schema = schema_of(name);
+    CheckpointSourceRequest wanted = request();
+    wanted.durable_epoch = durable;
+    wanted.tables = {&schema.tables.front()};
+    if (!exists) {
+      expect_error(wanted, ExitCode::failed, "there is no such storage");
+      return;
+    }
+    const auto source = read_checkpoint_source(files(), wanted);
+    ASSERT_TRUE(source) << source.error().message;
+    uint64_t rows = 0;
+    const auto walked = source->source->walk(*wanted.tables.front(), WalkRange{},
+                                             [&](const WalkedRecord&) -> Result<void> {
+                                               ++rows;
+                                               return {};
+                                             });
+    ASSERT_TRUE(walked) << walked.error().message;
+    EXPECT_EQ(rows, 0u);
+  };
+  expect("dropped", std::nullopt, false);
+  expect("dropped", 9, false);
+  expect("dropped-late", std::nullopt, false);
+  expect("dropped-late", 9, true);
+  expect("created-late", std::nullopt, true);
+  expect("created-late", 9, true);
 }
 
 /// A missing file is damage, unless the cluster has given up the pin and deleted the file.
