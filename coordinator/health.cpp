@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "engine/log/savepoint.h"
 #include "shared/config/config_values.h"
 
 namespace atolldb {
@@ -60,6 +61,12 @@ std::string age_text(uint64_t seconds) {
 /// `kind`: "snapshot" or "checkpoint".
 Problem left_pin_problem(const Json& pin, const char* kind) {
   const std::string name = pin.value("name", "");
+  if (name.starts_with(fmt::format("{}{}", kBackupPinPrefix, kExportPinPrefix))) {
+    return {fmt::format("pin {} of {} {} is left by an unfinished export: the cluster keeps the "
+                        "log and the files since then",
+                        name, kind, number(pin, "id")),
+            fmt::format("run `atoll export --resume`, or `atoll snapshot unpin {}`", name)};
+  }
   const bool has_age = pin.contains("age_s") && pin["age_s"].is_number_unsigned();
   return {fmt::format("pin {} of {} {} is left by a backup that has ended{}: the cluster "
                       "keeps the log and the files since then",

@@ -44,6 +44,12 @@ class UpdateList {
     std::erase_if(updates_, [&](const Update& update) { return update.version <= version; });
   }
   bool is_empty() const { return updates_.empty(); }
+  /// Returns about how much memory the updates take.
+  uint64_t memory_bytes() const {
+    uint64_t bytes = updates_.capacity() * sizeof(Update);
+    for (const Update& update : updates_) bytes += update.bytes.size();
+    return bytes;
+  }
   /// Returns the newest version. REQUIRES: the list is not empty.
   uint64_t newest() const {
     CHECK(!updates_.empty());

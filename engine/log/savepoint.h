@@ -42,6 +42,9 @@ inline constexpr uint32_t kMaxPinNameBytes = 255;
 /// Pins with this prefix belong to a backup in progress. They also keep the log after their
 /// snapshot (R65). Users cannot make such pins.
 inline constexpr std::string_view kBackupPinPrefix = "atoll-backup-";
+/// Names of pins of exports begin with this. Exports of checkpoints pin as backups do, so their
+/// pins have kBackupPinPrefix before it.
+inline constexpr std::string_view kExportPinPrefix = "atoll-export-";
 /// Older snapshots are not kept if the log after them belongs to more incarnations than this.
 inline constexpr size_t kMaxListedIncarnations = 64;
 

@@ -131,13 +131,13 @@ Result<Json> BackupSource::call(ControlOperation operation, const Json& body) co
 
 /// The pins that are found belong to no running backup: this backup holds the lock, and has no pins
 /// yet.
-Result<std::vector<std::string>> BackupSource::remove_left_pins() {
+Result<std::vector<std::string>> BackupSource::remove_left_pins(const std::string& except) {
   CHECK(lock_.has_value() && pins_.empty());
   std::vector<std::string> removed;
   ATOLL_ASSIGN(Savepoint state, savepoint());
   const std::vector<PinnedSnapshot> pinned = state.pinned;
   for (const PinnedSnapshot& pin : pinned) {
-    if (!pin.is_of_backup()) continue;
+    if (!pin.is_of_backup() || pin.name == except) continue;
     if (is_live()) {
       ATOLL_TRY(call(ControlOperation::snapshot_unpin, Json{{"pin", pin.name}}));
     } else {
@@ -174,7 +174,7 @@ Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
         call(has_checkpoints ? ControlOperation::checkpoint_take : ControlOperation::snapshot_take,
              Json::object()));
   }
-  const std::string name = std::string(kBackupPinPrefix) + backup_id;
+  const std::string name = pin_name(backup_id);
   ATOLL_ASSIGN(newest_, pin(0, name));
   CHECK(newest_ != 0);
   // Reads the savepoint after the first pin, so that the log after both snapshots is kept from here
@@ -194,6 +194,36 @@ Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
   ATOLL_ASSIGN(state, savepoint());
   if (std::ranges::find(state.kept, oldest, &KeptSnapshot::id) != state.kept.end()) older_ = oldest;
   return {};
+}
+
+std::string BackupSource::pin_name(const std::string& backup_id) {
+  return std::string(kBackupPinPrefix) + backup_id;
+}
+
+Result<void> BackupSource::continue_with(const std::string& backup_id, uint32_t snapshot,
+                                         uint64_t epoch) {
+  CHECK(pins_.empty());
+  ATOLL_ASSIGN(const Savepoint state, savepoint());
+  const std::string name = pin_name(backup_id);
+  const bool has_pin =
+      std::ranges::find(state.pinned, name, &PinnedSnapshot::name) != state.pinned.end();
+  newest_ = snapshot;
+  if (has_pin) pins_.push_back(name);
+  bool is_kept = has_pin || state.snapshot == snapshot;
+  if (is_live()) {
+    durable_epoch_ = epoch;
+    // Without a checkpoint nothing can be pinned, and the next checkpoint deletes the log.
+    is_kept = is_kept && snapshot != 0;
+    if (is_kept && !has_pin) {
+      ATOLL_ASSIGN(const uint32_t pinned, pin(0, name));
+      is_kept = pinned == snapshot;
+    }
+  }
+  if (is_kept) return {};
+  return make_error(ExitCode::failed,
+                    fmt::format("{}: checkpoint {} and the log after it are not kept any more, so "
+                                "the export cannot continue: export into a new directory",
+                                data_dir_, snapshot));
 }
 
 Result<void> BackupSource::release() {
@@ -245,11 +275,12 @@ Result<void> BackupSource::unpin_once(const std::string& name) const {
 }
 
 Result<void> BackupSource::unpin_dead(const std::string& name) const {
-  ATOLL_ASSIGN(auto locks, lock_dead_data("atoll backup", data_dir_, directories_, *files_));
   const auto remove = [&]() -> Result<void> {
     ATOLL_ASSIGN(Savepoint state, savepoint());
     return atolldb::unpin_snapshot(*files_, data_dir_, state, name);
   };
+  if (locks_) return remove();  // the data have been locked since `open`
+  ATOLL_ASSIGN(auto locks, lock_dead_data("atoll backup", data_dir_, directories_, *files_));
   const Result<void> removed = remove();
   locks.forget_processes();
   return removed;

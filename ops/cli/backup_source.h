@@ -44,11 +44,21 @@ class BackupSource {
   /// Returns reserve_beside() of the running cluster, or 0 if the cluster is stopped.
   uint64_t reserve_for(const std::string& directory) const;
 
-  /// Removes the pins that killed backups have left, and returns their names.
-  Result<std::vector<std::string>> remove_left_pins();
+  /// Returns the name of the pin of the newest snapshot.
+  static std::string pin_name(const std::string& backup_id);
+
+  /// Removes the pins that killed backups and unfinished exports have left, except for the one of
+  /// this name. Returns their names.
+  Result<std::vector<std::string>> remove_left_pins(const std::string& except = "");
   /// Chooses the snapshots for this backup, and pins them in a running cluster. If a running
   /// cluster has no snapshot yet, it takes one first.
   Result<void> choose_snapshots(const std::string& backup_id);
+  /// Continues with the snapshot that an earlier run with this id has chosen. Pins it again if the
+  /// pin is gone. `epoch`: was durable in that run. Error: code failed if the cluster may have
+  /// deleted the snapshot or the log after it.
+  Result<void> continue_with(const std::string& backup_id, uint32_t snapshot, uint64_t epoch);
+  /// The pins stay after the end of this object, so that a later run can continue.
+  void keep_pins() { pins_.clear(); }
   /// The newest snapshot, and the oldest kept one. 0: none.
   uint32_t newest() const { return newest_; }
   uint32_t older() const { return older_; }

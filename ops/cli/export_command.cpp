@@ -27,7 +27,9 @@
 #include "ops/export/export_tables.h"
 #include "ops/export/snapshot_source.h"
 #include "shared/base/try.h"
+#include "shared/config/config_values.h"
 #include "shared/file/file_system.h"
+#include "shared/memory/segment_file.h"
 
 namespace atolldb::cli {
 namespace {
@@ -70,6 +72,7 @@ struct OwnExport {
   ExportSchema schema;
   ExportManifest manifest;
   bool is_of_checkpoint = false;
+  bool can_continue = false;  // of a checkpoint: a later run can resume it
 };
 
 Result<FolderLock> lock_export(const std::string& directory) {
@@ -124,7 +127,7 @@ Result<std::vector<ExportTable>> chosen_tables(const ExportSchema& schema,
 
 std::string new_pin_name() {
   std::random_device random;
-  return fmt::format("atoll-export-{:08x}{:08x}", random(), random());
+  return fmt::format("{}{:08x}{:08x}", kExportPinPrefix, random(), random());
 }
 
 /// Creates the directory with a manifest that names the pin, before the pin exists. So a killed
@@ -199,15 +202,18 @@ Result<OwnExport> resume_export(FileSystem& files, const ExportOptions& options,
   return OwnExport{directory, std::move(lock), std::move(schema.schema), *std::move(manifest)};
 }
 
+Result<void> refuse_other_data(const LogData& data, const ExportManifest& manifest) {
+  if (data.savepoint.cluster_uuid == manifest.cluster_uuid) return {};
+  return make_error(ExitCode::identity,
+                    fmt::format("export: {} is not the data that this export has begun with: "
+                                "choose its cluster with -c or --cluster",
+                                data.data_dir));
+}
+
 /// Finds the pin, or makes it. After this the manifest has the id and epoch of the snapshot.
 Result<void> ensure_pin(const ClusterChoice& choice, const ExportOptions& options,
                         const LogData& data, ExportManifest& manifest) {
-  if (data.savepoint.cluster_uuid != manifest.cluster_uuid) {
-    return make_error(ExitCode::identity,
-                      fmt::format("export: {} is not the data that this export has begun with: "
-                                  "choose its cluster with -c or --cluster",
-                                  data.data_dir));
-  }
+  ATOLL_TRY(refuse_other_data(data, manifest));
   const auto& pins = data.savepoint.pinned;
   const auto found = std::ranges::find(pins, manifest.pin, &PinnedSnapshot::name);
   PinnedSnapshot pin;
@@ -264,8 +270,7 @@ Result<std::unique_ptr<ExportSource>> prepare_export(FileSystem& files, const Cl
                                                      const ExportOptions& options,
                                                      const std::optional<Config>& live,
                                                      const ExportRequest& request, OwnExport& own) {
-  const bool is_planned = std::ranges::all_of(
-      own.manifest.tables, [](const ExportTable& table) { return !table.parts.empty(); });
+  const bool is_planned = own.manifest.is_planned();
   if (live && own.manifest.snapshot == 0) {
     ATOLL_TRY(
         call_coordinator(*live, ControlOperation::snapshot_take, Json::object(), kSnapshotTimeout));
@@ -378,13 +383,29 @@ Result<void> release_left_pin(FileSystem& files, const ClusterChoice& choice,
   return release_pin_of(*data, choice, options, name);
 }
 
+/// Returns the default of --memory: most of the memory that the machine has available.
+uint64_t default_export_memory() {
+  const uint64_t available = MemoryAvailable::detect().bytes;
+  return available == 0 ? UINT64_MAX : available / 4 * 3;
+}
+
+/// Chooses the checkpoint, and pins it in a running cluster. A resumed export keeps its checkpoint.
+Result<void> choose_checkpoint(BackupSource& kept, const ExportManifest& manifest) {
+  if (!manifest.is_planned()) {
+    ATOLL_TRY(kept.remove_left_pins());
+    return kept.choose_snapshots(manifest.pin);
+  }
+  ATOLL_TRY(kept.remove_left_pins(BackupSource::pin_name(manifest.pin)));
+  return kept.continue_with(manifest.pin, manifest.snapshot, manifest.epoch);
+}
+
 /// Writes the tables of a cluster with checkpoints. The data are kept as for a backup: by pins, or
 /// by the locks of a stopped cluster.
 Result<void> run_checkpoint_export(FileSystem& files, const ClusterChoice& choice,
                                    const ExportOptions& options, const std::optional<Config>& live,
                                    BackupSource& kept, OwnExport& own) {
-  ATOLL_TRY(kept.remove_left_pins());
-  ATOLL_TRY(kept.choose_snapshots(own.manifest.pin));
+  ATOLL_TRY(choose_checkpoint(kept, own.manifest));
+  own.can_continue = own.manifest.is_planned();
   // Reads the savepoint after the pin, so that the log that it lists is kept.
   ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
   const ExportRequest request = request_of(options, live, own);
@@ -393,47 +414,77 @@ Result<void> run_checkpoint_export(FileSystem& files, const ClusterChoice& choic
       .savepoint = data.savepoint,
       .checkpoint = kept.newest(),
       .durable_epoch = kept.durable_epoch(),
+      .begun = {},
       .tables = {},
+      .memory_limit = options.memory_bytes != 0 ? options.memory_bytes : default_export_memory(),
       .on_progress = [&](uint64_t) { return request.on_progress(ExportProgress{}); }};
+  if (own.manifest.is_planned()) {
+    wanted.begun = BegunCheckpointExport{own.manifest.epoch, own.manifest.input_crc32c};
+  }
   for (const ExportTable& table : own.manifest.tables) {
     wanted.tables.push_back(own.schema.find(table.name));
   }
-  ATOLL_ASSIGN(const CheckpointSource read, read_checkpoint_source(files, wanted));
-  own.manifest.snapshot = wanted.checkpoint;
-  own.manifest.epoch = read.epoch;
-  ATOLL_TRY(plan_export(*read.source, request, own.schema, own.manifest));
-  ATOLL_TRY(write_export_manifest(files, own.directory, own.manifest));
-  return export_tables(files, *read.source, request, own.schema, own.manifest);
+  const auto read = read_checkpoint_source(files, wanted);
+  if (!read) {
+    if (read.error().code == ExitCode::identity) own.can_continue = false;
+    return std::unexpected(read.error());
+  }
+  if (!wanted.begun) {
+    own.manifest.snapshot = wanted.checkpoint;
+    own.manifest.epoch = read->epoch;
+    own.manifest.input_crc32c = read->input_crc32c;
+    ATOLL_TRY(plan_export(*read->source, request, own.schema, own.manifest));
+    ATOLL_TRY(write_export_manifest(files, own.directory, own.manifest));
+    own.can_continue = true;
+  }
+  return export_tables(files, *read->source, request, own.schema, own.manifest);
+}
+
+/// Ends a failed export. Keeps its pin if --resume can continue it.
+void leave_checkpoint_export(const ExportOptions& options, BackupSource& kept,
+                             const OwnExport& own) {
+  if (own.can_continue) kept.keep_pins();
+  if (const auto released = kept.release(); !released) print_error(released.error());
+  if (!own.can_continue) {
+    if (!options.is_resumed) remove_begun(own);
+    return;
+  }
+  const std::string pin = BackupSource::pin_name(own.manifest.pin);
+  const std::string unpin =
+      kept.is_live() ? fmt::format(" and run `atoll snapshot unpin {}`", pin) : "";
+  std::fprintf(stderr,
+               "atoll: the export in %s is unfinished: `atoll export --resume` continues it while "
+               "checkpoint %u is kept, until the next backup or other export; to give it up, "
+               "remove the directory%s\n",
+               printable(own.directory).c_str(), own.manifest.snapshot, printable(unpin).c_str());
 }
 
 Result<OwnExport> export_checkpoint(FileSystem& files, const ClusterChoice& choice,
                                     const ExportOptions& options, const std::string& directory,
                                     const std::optional<Config>& live) {
-  if (options.snapshot || options.is_resumed) {
-    return make_error(
-        ExitCode::usage,
-        fmt::format("{}: the cluster has durability.scheme \"silor\", and so no snapshots: export "
-                    "the newest state into a new directory",
-                    options.is_resumed ? "--resume" : "--snapshot"));
+  if (options.snapshot) {
+    return make_error(ExitCode::usage,
+                      "--snapshot: the cluster has durability.scheme \"silor\", and so no "
+                      "snapshots: export the newest state into a new directory");
   }
   ATOLL_ASSIGN(BackupSource kept, BackupSource::open(files, choice, options));
   ATOLL_TRY(refuse_unfinished(files, kept.data_dir()));
-  ATOLL_ASSIGN(OwnExport own, begin_export(files, choice, options, directory));
+  ATOLL_ASSIGN(OwnExport own, options.is_resumed ? resume_export(files, options, directory)
+                                                 : begin_export(files, choice, options, directory));
   own.is_of_checkpoint = true;
+  // Checked before the pins of this data are changed.
+  ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
+  ATOLL_TRY(refuse_other_data(data, own.manifest));
+  if (own.manifest.is_complete) {
+    ATOLL_TRY(kept.remove_left_pins());
+    return own;
+  }
   const Result<void> done = run_checkpoint_export(files, choice, options, live, kept, own);
-  const Result<void> released = kept.release();
   if (!done) {
-    if (!released) print_error(released.error());
-    if (own.manifest.epoch == 0) {
-      remove_begun(own);
-    } else {
-      std::fprintf(
-          stderr, "atoll: the export in %s is unfinished: remove the directory, and export again\n",
-          printable(own.directory).c_str());
-    }
+    leave_checkpoint_export(options, kept, own);
     return std::unexpected(done.error());
   }
-  if (!released) return std::unexpected(released.error());
+  ATOLL_TRY(kept.release());
   return own;
 }
 
@@ -512,6 +563,19 @@ void add_export_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--threads", options->threads, "Files that are written at the same time")
       ->check(CLI::Range(uint32_t{1}, kMaxExportThreads))
       ->capture_default_str();
+  command
+      ->add_option_function<std::string>(
+          "--memory",
+          [options](const std::string& text) {
+            const auto bytes = parse_size(text);
+            if (!bytes || *bytes <= 0) {
+              throw CLI::ValidationError("--memory", text + ": must be a size like 512MiB");
+            }
+            options->memory_bytes = static_cast<uint64_t>(*bytes);
+          },
+          "Limit of the memory for the tables of a cluster with checkpoints [3/4 of the free "
+          "memory]")
+      ->type_name("SIZE");
   command->add_option("--python", options->python, "Python with pyarrow, for Parquet")
       ->type_name("FILE");
 }

@@ -23,7 +23,8 @@ struct ExportOptions : DataOptions {
   bool wants_parquet = false;
   uint32_t parts = 16;
   uint32_t threads = 4;
-  std::string python;  // Python program; empty: that of `ops/setup --parquet`, or python3
+  uint64_t memory_bytes = 0;  // limit of an export of a checkpoint; 0: default_export_memory
+  std::string python;         // Python program; empty: that of `ops/setup --parquet`, or python3
 };
 
 Result<void> export_snapshot(const ClusterChoice& choice, const ExportOptions& options);

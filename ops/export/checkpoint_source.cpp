@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/log_replay_files.h"
+#include "engine/format/crc32c.h"
 #include "engine/log/ddl_log.h"
 #include "engine/log/log_scan.h"
 #include "ops/backup/source_state.h"
@@ -16,6 +19,7 @@
 #include "ops/export/folded_storage.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/config/config_values.h"
 #include "shared/file/read_ahead.h"
 
 namespace atolldb {
@@ -90,8 +94,7 @@ class FilesFold {
     return {};
   }
 
-  Result<void> read_log(uint64_t first, uint64_t last) {
-    const auto streams = streams_between(request_.savepoint, first, last);
+  Result<void> read_log(const std::vector<PlannedStream>& streams, uint64_t first) {
     ATOLL_ASSIGN(const auto files, log_files_to_replay(files_, streams, first));
     uint64_t outside = 0;
     for (const LogReplayFile& file : files) {
@@ -119,10 +122,23 @@ class FilesFold {
   }
 
   Result<void> check(const std::string& path) {
-    if (defect_ == nullptr)
-      return request_.on_progress ? request_.on_progress(bytes_) : Result<void>();
-    return make_error(ExitCode::corruption,
-                      fmt::format("{}: a record of storage {} {}", path, defect_storage_, defect_));
+    if (defect_ != nullptr) {
+      return make_error(ExitCode::corruption, fmt::format("{}: a record of storage {} {}", path,
+                                                          defect_storage_, defect_));
+    }
+    ATOLL_TRY(check_memory());
+    return request_.on_progress ? request_.on_progress(bytes_) : Result<void>();
+  }
+
+  Result<void> check_memory() const {
+    uint64_t held = 0;
+    for (const auto& [id, storage] : storages_) held += storage.memory_bytes();
+    if (held <= request_.memory_limit) return {};
+    return make_error(
+        ExitCode::resources,
+        fmt::format("export: the records of the chosen tables need more than {} of memory: choose "
+                    "fewer tables with --table, or a larger limit with --memory",
+                    format_rounded_size(request_.memory_limit)));
   }
 
   ReadAhead ahead_;
@@ -206,6 +222,29 @@ Result<uint64_t> last_epoch_of(FileSystem& file_system, const CheckpointSourceRe
   return last;
 }
 
+uint32_t crc_of_input(const FoldedStorages& storages, const std::vector<PlannedStream>& streams) {
+  std::vector<uint64_t> words;
+  for (const auto& [id, storage] : storages) words.push_back(id);
+  for (const PlannedStream& planned : streams) {
+    const LogStream& stream = planned.stream;
+    words.insert(words.end(), {stream.incarnation, stream.node, stream.logger, planned.last_epoch});
+  }
+  return crc32c(std::as_bytes(std::span(words)));
+}
+
+/// Returns the last epoch of the export. `end_epoch`: that of the checkpoint, or 0.
+Result<uint64_t> exported_epoch(FileSystem& file_system, const CheckpointSourceRequest& request,
+                                uint64_t end_epoch) {
+  ATOLL_ASSIGN(const uint64_t last, last_epoch_of(file_system, request, end_epoch));
+  if (!request.begun) return last;
+  const uint64_t epoch = request.begun->epoch;
+  if (epoch >= end_epoch && epoch <= last) return epoch;
+  return make_error(ExitCode::identity,
+                    fmt::format("export: {} has the commits up to epoch {} now, but the export is "
+                                "of epoch {}: export into a new directory",
+                                request.data_dir, last, epoch));
+}
+
 Result<CheckpointSource> fold_files(FileSystem& file_system,
                                     const CheckpointSourceRequest& request) {
   std::optional<CheckpointMetadata> checkpoint;
@@ -215,7 +254,7 @@ Result<CheckpointSource> fold_files(FileSystem& file_system,
   }
   const uint64_t first = checkpoint ? checkpoint->replay_epoch : 1;
   ATOLL_ASSIGN(const uint64_t last,
-               last_epoch_of(file_system, request, checkpoint ? checkpoint->end_epoch : 0));
+               exported_epoch(file_system, request, checkpoint ? checkpoint->end_epoch : 0));
   const Savepoint& savepoint = request.savepoint;
   ATOLL_ASSIGN(auto ddl, read_ddl_log(file_system, request.data_dir, savepoint.cluster_uuid,
                                       savepoint.ddl_records));
@@ -225,9 +264,17 @@ Result<CheckpointSource> fold_files(FileSystem& file_system,
     ATOLL_ASSIGN(const ExportedStorage storage, source->storage_of(*table));
     source->storages().try_emplace(storage.id, storage);
   }
+  const auto streams = streams_between(savepoint, first, last);
+  const uint32_t input_crc32c = crc_of_input(source->storages(), streams);
+  if (request.begun && request.begun->input_crc32c != input_crc32c) {
+    return make_error(ExitCode::identity,
+                      fmt::format("export: {}: storages or logs differ from those with which the "
+                                  "export has begun: export into a new directory",
+                                  request.data_dir));
+  }
   FilesFold fold(file_system, request, source->storages());
   if (checkpoint) ATOLL_TRY(fold.read_checkpoint(*checkpoint));
-  if (last >= first) ATOLL_TRY(fold.read_log(first, last));
+  if (last >= first) ATOLL_TRY(fold.read_log(streams, first));
   for (auto& [id, storage] : source->storages()) {
     const char* defect = storage.finish();
     if (defect == nullptr) continue;
@@ -235,7 +282,7 @@ Result<CheckpointSource> fold_files(FileSystem& file_system,
                       fmt::format("{}: the log of storage {} {}: restore a backup",
                                   request.data_dir, id, defect));
   }
-  return CheckpointSource{std::move(source), last};
+  return CheckpointSource{std::move(source), last, input_crc32c};
 }
 
 }  // namespace

@@ -16,6 +16,12 @@
 
 namespace atolldb {
 
+/// What an earlier run of the same export has read.
+struct BegunCheckpointExport {
+  uint64_t epoch = 0;
+  uint32_t input_crc32c = 0;
+};
+
 struct CheckpointSourceRequest {
   std::string data_dir;
   Savepoint savepoint;
@@ -24,7 +30,10 @@ struct CheckpointSourceRequest {
   /// The export has the commits up to this epoch, and no later ones. No value: the cluster is
   /// stopped, and the export has all commits that the next start-up recovers.
   std::optional<uint64_t> durable_epoch;
+  /// The export has exactly the commits up to this run's epoch. No value: nothing was read before.
+  std::optional<BegunCheckpointExport> begun;
   std::vector<const TableSchema*> tables;  // other storages need no memory
+  uint64_t memory_limit = UINT64_MAX;      // of the records of all tables, in bytes
   /// Called often, with the bytes read so far. An error ends the work and is returned.
   std::function<Result<void>(uint64_t bytes)> on_progress;
 };
@@ -32,6 +41,10 @@ struct CheckpointSourceRequest {
 struct CheckpointSource {
   std::unique_ptr<ExportSource> source;
   uint64_t epoch = 0;  // the source has all commits up to this epoch
+  /// CRC32C of the ids of the storages, and of the streams of the log with the epoch up to which
+  /// each was read. With the same checkpoint and epoch, it is another one if a salvage has cut the
+  /// log meanwhile, or if a table has another storage now.
+  uint32_t input_crc32c = 0;
 };
 
 /// Reads the checkpoint and the log after it. The last epoch is the largest of these: the end epoch
@@ -40,7 +53,8 @@ struct CheckpointSource {
 /// (R30). The storages of a stopped cluster are those of the next start-up, even if they were
 /// created or dropped after the last epoch. REQUIRES: a backup's pin keeps the files, or the data
 /// are locked. Errors: code corruption for damage; code failed if a table does not fit its storage,
-/// or if the cluster has given up the pin.
+/// or if the cluster has given up the pin; code resources if the records need more memory than the
+/// limit; code identity if the data differ from those with which the export has begun.
 Result<CheckpointSource> read_checkpoint_source(FileSystem& file_system,
                                                 const CheckpointSourceRequest& request);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
@@ -45,6 +46,7 @@ Json encode_export(const ExportManifest& manifest) {
           {"snapshot", manifest.snapshot},
           {"epoch", manifest.epoch},
           {"schema_crc32c", manifest.schema_crc32c},
+          {"input_crc32c", manifest.input_crc32c},
           {"complete", manifest.is_complete},
           {"tables", tables}};
 }
@@ -75,6 +77,7 @@ ExportManifest decode_export(const Json& json) {
   manifest.snapshot = json.at("snapshot").get<uint32_t>();
   manifest.epoch = json.at("epoch").get<uint64_t>();
   manifest.schema_crc32c = json.at("schema_crc32c").get<uint32_t>();
+  manifest.input_crc32c = json.value("input_crc32c", uint32_t{0});  // older manifests lack it
   manifest.is_complete = json.at("complete").get<bool>();
   for (const Json& table : json.at("tables")) manifest.tables.push_back(decode_table(table));
   return manifest;
@@ -91,6 +94,10 @@ std::unexpected<Error> damaged_export(const std::string& path, const std::string
 }
 
 }  // namespace
+
+bool ExportManifest::is_planned() const {
+  return std::ranges::all_of(tables, [](const ExportTable& table) { return !table.parts.empty(); });
+}
 
 std::string export_manifest_path(const std::string& directory) {
   return path_in(directory, "export.json");

@@ -51,9 +51,13 @@ struct ExportManifest {
   uint32_t snapshot = 0;  // id of the snapshot; 0: not pinned yet
   uint64_t epoch = 0;
   uint32_t schema_crc32c = 0;  // CRC32C of DIR/schema.toml
+  /// Of a checkpoint: CheckpointSource::input_crc32c. 0: of a snapshot, or not read yet.
+  uint32_t input_crc32c = 0;
   bool is_complete = false;
   std::vector<ExportTable> tables;
 
+  /// Returns whether all tables are divided into parts. Then the snapshot and the epoch are chosen.
+  bool is_planned() const;
   bool operator==(const ExportManifest&) const = default;
 };
 

@@ -21,6 +21,13 @@ std::span<std::byte> bytes_of_text(std::string& text) {
   return std::as_writable_bytes(std::span(text));
 }
 
+/// Returns the memory of a text beside the string itself.
+uint64_t bytes_outside(size_t length) {
+  constexpr size_t kLengthWithinString = 15;
+  constexpr uint64_t kAllocationBytes = 16;
+  return length <= kLengthWithinString ? 0 : length + 1 + kAllocationBytes;
+}
+
 /// Returns the bytes of an index as a key in gleaned form.
 std::string key_of_index(uint64_t index) {
   const uint64_t swapped = __builtin_bswap64(index);
@@ -41,11 +48,32 @@ const char* FoldedStorage::add(const LogRecord& record) {
       if (record.type != LogType::append || record.key_bytes != 0) return "is no append";
       appends_.push_back(
           {Vid(record.vid).version(), record.payload_offset, text_of_payload(record)});
+      // While the rows are made, each append exists twice. A vector has up to twice its elements.
+      memory_bytes_ += 2 * sizeof(Append) + sizeof(Row) + bytes_outside(record.payload_bytes);
       return nullptr;
     case StorageType::none:
       break;
   }
   return "belongs to a storage without a type";
+}
+
+FoldedStorage::Folded& FoldedStorage::record_of(const std::string& key) {
+  // A node of the table: links, hash, and the allocation. The row is made before the node is freed.
+  constexpr uint64_t kNodeBytes = sizeof(std::pair<const std::string, Folded>) + 48;
+  const auto [entry, is_new] = folded_.try_emplace(key);
+  if (is_new) {
+    memory_bytes_ += kNodeBytes + sizeof(Row) + bytes_outside(key.size());
+    // `finish` gives records of arrays a payload if they have only updates.
+    if (storage_.type == StorageType::array) memory_bytes_ += bytes_outside(storage_.payload_bytes);
+  }
+  return entry->second;
+}
+
+template <typename Change>
+void FoldedStorage::change_updates(Folded& folded, Change change) {
+  memory_bytes_ -= folded.updates.memory_bytes();
+  change(folded.updates);
+  memory_bytes_ += folded.updates.memory_bytes();
 }
 
 const char* FoldedStorage::add_to_array(const LogRecord& record) {
@@ -64,8 +92,10 @@ const char* FoldedStorage::add_to_array(const LogRecord& record) {
     add_whole(key, record);
     return nullptr;
   }
-  folded_[key].updates.add(Vid(record.vid).version(), record.payload_offset,
-                           {record.payload(), record.payload_bytes});
+  change_updates(record_of(key), [&](UpdateList& updates) {
+    updates.add(Vid(record.vid).version(), record.payload_offset,
+                {record.payload(), record.payload_bytes});
+  });
   return nullptr;
 }
 
@@ -82,10 +112,12 @@ const char* FoldedStorage::add_to_tree(const LogRecord& record) {
       add_whole(key, record);
       return nullptr;
     case LogType::update: {
-      Folded& folded = folded_[key];
+      Folded& folded = record_of(key);
       const uint64_t version = Vid(record.vid).version();
       if (folded.version >= version) return nullptr;
-      folded.updates.add(version, record.payload_offset, {record.payload(), record.payload_bytes});
+      change_updates(folded, [&](UpdateList& updates) {
+        updates.add(version, record.payload_offset, {record.payload(), record.payload_bytes});
+      });
       return nullptr;
     }
     case LogType::filler:
@@ -98,13 +130,16 @@ const char* FoldedStorage::add_to_tree(const LogRecord& record) {
 
 /// Stores a whole version, or a deletion, if it is newer than the version that is there (R92).
 void FoldedStorage::add_whole(const std::string& key, const LogRecord& record) {
-  Folded& folded = folded_[key];
+  Folded& folded = record_of(key);
   const uint64_t version = Vid(record.vid).version();
   if (folded.version >= version) return;
   folded.version = version;
   folded.exists = record.type != LogType::erase;
+  const bool is_counted = storage_.type == StorageType::array;  // by record_of
+  if (!is_counted) memory_bytes_ -= bytes_outside(folded.payload.size());
   folded.payload = folded.exists ? text_of_payload(record) : std::string();
-  folded.updates.drop_until(version);
+  if (!is_counted) memory_bytes_ += bytes_outside(folded.payload.size());
+  change_updates(folded, [&](UpdateList& updates) { updates.drop_until(version); });
 }
 
 const char* FoldedStorage::finish() {

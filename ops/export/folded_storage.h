@@ -27,6 +27,9 @@ class FoldedStorage {
   /// Adds a record. Returns why it cannot belong to the storage, or null. REQUIRES: the record is
   /// no filler, and belongs to the storage.
   const char* add(const LogRecord& record);
+  /// Returns about how much memory the records take, until `finish` has returned. REQUIRES:
+  /// `finish` was not called.
+  uint64_t memory_bytes() const { return memory_bytes_; }
   /// Completes the rows. Returns why they cannot be completed, or null. REQUIRES: all records are
   /// added. Called once.
   const char* finish();
@@ -55,6 +58,11 @@ class FoldedStorage {
     std::string payload;
   };
 
+  /// Returns the record with this key. Makes it if there is none.
+  Folded& record_of(const std::string& key);
+  /// Changes the updates of a record.
+  template <typename Change>
+  void change_updates(Folded& folded, Change change);
   const char* add_to_array(const LogRecord& record);
   const char* add_to_tree(const LogRecord& record);
   void add_whole(const std::string& key, const LogRecord& record);
@@ -62,6 +70,7 @@ class FoldedStorage {
   void finish_appends();
 
   ExportedStorage storage_;
+  uint64_t memory_bytes_ = 0;
   std::unordered_map<std::string, Folded> folded_;  // by key, in gleaned form
   std::vector<Append> appends_;
   std::vector<Row> rows_;

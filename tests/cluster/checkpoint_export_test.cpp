@@ -6,9 +6,12 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/recovery/salvage.h"
+#include "ops/export/export_manifest.h"
 #include "tests/cluster/export_cluster.h"
 
 namespace atolldb::test {
@@ -46,8 +49,13 @@ TEST_F(CheckpointExportTest, WritesTheNewestState) {
     EXPECT_FALSE(std::filesystem::exists(path("refused")));
   };
   refuse({"--snapshot", "1"}, "--snapshot: the cluster has durability.scheme");
-  refuse({"--resume"}, "--resume: the cluster has durability.scheme");
   refuse({"--table", "none"}, "has no such table");
+  refuse({"--memory", "much"}, "must be a size like 512MiB");
+  const Ran small = export_to(path("refused"), {"--memory", "1KiB"});
+  EXPECT_EQ(small.code, 6) << small.error;
+  EXPECT_TRUE(small.error.contains("need more than 1.0 KiB of memory")) << small.error;
+  EXPECT_FALSE(std::filesystem::exists(path("refused")));
+  EXPECT_TRUE(pins().empty());
   stop();
   ASSERT_EQ(export_to(path("stopped")).code, 0);
   compare("stopped");
@@ -87,6 +95,149 @@ TEST_F(CheckpointExportTest, HasWhatWasAcknowledgedBeforeAKill) {
       {"export", path("of-restored"), "--schema", schema_, "--data-dir", path("restored")});
   ASSERT_EQ(ran.code, 0) << ran.error;
   expect_tables("of-restored", expected);
+}
+
+/// Changes a complete export as if it had been killed before the last part of the table "heap".
+void forget_last_part_of_heap(const std::string& directory) {
+  PosixFileSystem files;
+  auto manifest = read_export_manifest(files, directory);
+  ASSERT_TRUE(manifest && *manifest);
+  (*manifest)->is_complete = false;
+  for (ExportTable& table : (*manifest)->tables) {
+    if (table.name != "heap") continue;
+    table.parts.back() = {.range = table.parts.back().range};
+    ASSERT_TRUE(
+        files.remove(table_folder(directory, "heap") + "/" + part_name(table.parts.size() - 1)));
+  }
+  ASSERT_TRUE(write_export_manifest(files, directory, **manifest));
+}
+
+TEST_F(CheckpointExportTest, ContinuesAnUnfinishedExportAndKeepsItsCompleteFiles) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const auto csv = fill(rounds(1'000, 10'000));
+  const std::string directory = path("begun");
+  ASSERT_EQ(export_to(directory, {"--parts", "3"}).code, 0);
+  const auto expected = files_of(directory);
+  const auto first = directory + "/heap/" + part_name(0);
+  const auto resume = [&] { return atoll({"export", "--resume", directory}); };
+  const auto expect_continued = [&](const Ran& ran) {
+    ASSERT_EQ(ran.code, 0) << ran.error;
+    EXPECT_EQ(files_of(directory), expected);
+    EXPECT_TRUE(pins().empty());
+  };
+  const auto written = std::filesystem::last_write_time(first);
+  ASSERT_NO_FATAL_FAILURE(forget_last_part_of_heap(directory));
+  // Later commits are not part of the export.
+  ASSERT_EQ(import("heap", csv.at("heap")).code, 0);
+  ASSERT_NO_FATAL_FAILURE(expect_continued(resume()));
+  EXPECT_EQ(std::filesystem::last_write_time(first), written) << "a complete part is kept";
+  ASSERT_NO_FATAL_FAILURE(expect_continued(resume())) << "the export is complete";
+  // A stopped cluster has the same state of that epoch, and so has the next start-up.
+  ASSERT_NO_FATAL_FAILURE(forget_last_part_of_heap(directory));
+  stop();
+  ASSERT_NO_FATAL_FAILURE(expect_continued(resume()));
+  ASSERT_NO_FATAL_FAILURE(forget_last_part_of_heap(directory));
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_NO_FATAL_FAILURE(expect_continued(resume()));
+  EXPECT_EQ(std::filesystem::last_write_time(first), written);
+}
+
+TEST_F(CheckpointExportTest, RefusesToContinueWithOtherDataOrOptions) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const auto csv = fill(100);
+  const std::string directory = path("begun");
+  ASSERT_EQ(export_to(directory).code, 0);
+  ASSERT_NO_FATAL_FAILURE(forget_last_part_of_heap(directory));
+  const auto refuse = [&](std::vector<std::string> more, int code, const std::string& why) {
+    std::vector<std::string> words = {"export", "--resume", directory};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ran ran = atoll(std::move(words));
+    EXPECT_EQ(ran.code, code) << ran.error;
+    EXPECT_NE(ran.error.find(why), std::string::npos) << ran.error;
+    EXPECT_TRUE(pins().empty());
+  };
+  const Ran none = atoll({"export", "--resume", path("none")});
+  EXPECT_EQ(none.code, 1) << none.error;
+  EXPECT_TRUE(none.error.contains("holds no export")) << none.error;
+  refuse({"--snapshot", "1"}, 2, "--snapshot: the cluster has durability.scheme");
+  refuse({"--table", "heap"}, 2, "keeps its tables");
+  std::string text = kSchema;
+  text.replace(text.find("payload_bytes = 60"), 18, "payload_bytes = 64");
+  std::ofstream(path("other.toml")) << text;
+  refuse({"--schema", path("other.toml")}, 1, "another schema");
+  PosixFileSystem files;
+  const auto manifest = read_export_manifest(files, directory);
+  ASSERT_TRUE(manifest && *manifest);
+  ExportManifest other = **manifest;
+  ++other.input_crc32c;
+  ASSERT_TRUE(write_export_manifest(files, directory, other));
+  refuse({}, 11, "logs differ from those with which the export has begun");
+  other = **manifest;
+  ++other.cluster_uuid[0];
+  ASSERT_TRUE(write_export_manifest(files, directory, other));
+  refuse({}, 11, "is not the data that this export has begun with");
+  ASSERT_TRUE(write_export_manifest(files, directory, **manifest));
+  ASSERT_EQ(import("heap", csv.at("heap")).code, 0);
+  ASSERT_EQ(atoll({"checkpoint", "take"}).code, 0);
+  refuse({}, 1, "are not kept any more, so the export cannot continue");
+}
+
+TEST_F(CheckpointExportTest, KilledAtRandomInstantsContinuesWithItsEpoch) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const auto csv = fill(rounds(5'000, kListRecords));
+  Tables expected;
+  for (const auto& [table, file] : csv) expected[table] = rows_of({file});
+  uint64_t killed = 0;
+  uint64_t continued = 0;
+  for (uint64_t round = 0; round < rounds(4, 60); ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const std::string name = "killed" + std::to_string(round);
+    const std::string directory = path(name);
+    const std::vector<std::string> begin =
+        of_cluster({"export", directory, "--schema", schema_, "--parts", "8"});
+    const std::vector<std::string> resume = of_cluster({"export", "--resume", directory});
+    const auto words = [&] {
+      const bool has_begun = std::filesystem::exists(export_manifest_path(directory));
+      // Without a manifest, the directory has at most a lock and a schema.
+      if (!has_begun) std::filesystem::remove_all(directory);
+      return has_begun ? resume : begin;
+    };
+    for (uint32_t run = 0; run < 3; ++run) {
+      const pid_t pid = runner_.start(std::string(ATOLL_BIN_DIR) + "/atoll", words(),
+                                      path("killed.out"), path("killed.err"));
+      std::this_thread::sleep_for(std::chrono::milliseconds(random_() % 150));  // random instant
+      kill(pid, SIGKILL);
+      int status = 0;
+      waitpid(pid, &status, 0);
+      killed += WIFSIGNALED(status) ? 1 : 0;
+    }
+    PosixFileSystem files;
+    const auto manifest = read_export_manifest(files, directory);
+    ASSERT_TRUE(manifest) << manifest.error().message;
+    const bool has_epoch = *manifest && (*manifest)->is_planned();
+    continued += has_epoch && !(*manifest)->is_complete ? 1 : 0;
+    // If the epoch is chosen, later commits and checkpoints change nothing.
+    ASSERT_EQ(import("heap", csv.at("heap")).code, 0);
+    ASSERT_EQ(atoll({"checkpoint", "take"}).code, 0);
+    if (round % 2 == 1) {
+      kill_all();
+      if (round % 4 == 3) {
+        ASSERT_NO_FATAL_FAILURE(start());
+      }
+    }
+    Tables later = expected;
+    later["heap"].merge(rows_of({csv.at("heap")}));
+    const Ran last = runner_.atoll(words());
+    ASSERT_EQ(last.code, 0) << last.error;
+    ASSERT_NO_FATAL_FAILURE(expect_tables(name, has_epoch ? expected : later));
+    if (launcher_ == nullptr) {
+      ASSERT_NO_FATAL_FAILURE(start());
+    }
+    expected = std::move(later);
+    std::filesystem::remove_all(directory);
+  }
+  std::printf("%llu exports killed, %llu continued\n", static_cast<unsigned long long>(killed),
+              static_cast<unsigned long long>(continued));
 }
 
 TEST_F(CheckpointExportTest, HasStoragesThatWereCreatedJustBeforeAKill) {

@@ -151,6 +151,21 @@ TEST(StatusReportTest, PinsOfABackupThatHasEndedAreAProblem) {
   EXPECT_FALSE(status_json(status).at("healthy"));
 }
 
+TEST(StatusReportTest, PinsOfAnUnfinishedExportAreAProblem) {
+  Json status = healthy_status();
+  const std::string name = "atoll-backup-atoll-export-0123456789abcdef";
+  const Json pin = {{"id", 4}, {"epoch", 20}, {"name", name}};
+  status["checkpoints"] = {{"backup_pins", Json::array({pin})}};
+  add_left_pins(status, false, 0);
+  const std::vector<Problem> problems = find_problems(status);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].what, "pin " + name +
+                                  " of checkpoint 4 is left by an unfinished export: the cluster "
+                                  "keeps the log and the files since then");
+  EXPECT_EQ(problems[0].what_to_do,
+            "run `atoll export --resume`, or `atoll snapshot unpin " + name + "`");
+}
+
 TEST(StatusReportTest, AnArchiveIsShownAndItsFailureOrLagIsAProblem) {
   Json status = healthy_status();
   status["archive"] = {{"target", "directory /a"},

@@ -18,6 +18,19 @@ namespace {
 
 constexpr const char* kNotKept = "checkpoint 1 and the log after it are not kept any more";
 
+/// Returns a table of a Master-tree.
+ExportSchema schema_of(const std::string& name) {
+  const auto schema = parse_export_schema("[[table]]\nname = \"" + name + R"toml("
+type = "mastertree"
+payload_bytes = 8
+key = [{ name = "k", type = "char(8)", offset = 0 }]
+column = [{ name = "v", type = "u64", offset = 0 }]
+)toml",
+                                          "schema");
+  EXPECT_TRUE(schema) << schema.error().message;
+  return *schema;
+}
+
 /// Epochs 1 to 9 in the logs of two nodes. The last incarnation has no cut.
 class CheckpointSourceTest : public testing::Test {
  protected:
@@ -128,17 +141,43 @@ TEST_F(CheckpointSourceTest, IsRefusedIfTheSavepointDoesNotKeepTheCheckpoint) {
   expect_error(wanted, ExitCode::failed, kNotKept);
 }
 
-/// Returns a table of a Master-tree.
-ExportSchema schema_of(const std::string& name) {
-  const auto schema = parse_export_schema("[[table]]\nname = \"" + name + R"toml("
-type = "mastertree"
-payload_bytes = 8
-key = [{ name = "k", type = "char(8)", offset = 0 }]
-column = [{ name = "v", type = "u64", offset = 0 }]
-)toml",
-                                          "schema");
-  EXPECT_TRUE(schema) << schema.error().message;
-  return *schema;
+TEST_F(CheckpointSourceTest, ContinuesWithTheEpochOfTheFirstRun) {
+  ASSERT_NO_FATAL_FAILURE(take_checkpoint());
+  CheckpointSourceRequest first = request();
+  first.durable_epoch = 8;
+  const auto begun = read_checkpoint_source(files(), first);
+  ASSERT_TRUE(begun) << begun.error().message;
+  ASSERT_EQ(begun->epoch, 8u);
+  const auto continue_with = [&](uint64_t epoch, uint32_t input) {
+    CheckpointSourceRequest wanted = request();
+    wanted.begun = {epoch, input};
+    return wanted;
+  };
+  // Later commits, and the cut of the next start-up, change nothing.
+  data_.write_all(10, 12);
+  expect_epoch(continue_with(8, begun->input_crc32c), 8);
+  ASSERT_EQ(data_.begin({kFirst, kSecond}), "");
+  expect_epoch(continue_with(8, begun->input_crc32c), 8);
+  expect_error(continue_with(8, begun->input_crc32c + 1), ExitCode::identity, "logs differ");
+  expect_error(continue_with(7, begun->input_crc32c), ExitCode::identity, "logs differ");
+  expect_error(continue_with(6, begun->input_crc32c), ExitCode::identity, "is of epoch 6");
+  expect_error(continue_with(1'000'000, begun->input_crc32c), ExitCode::identity,
+               "is of epoch 1000000");
+  // A salvage cuts the log of an incarnation.
+  CheckpointSourceRequest salvaged = continue_with(8, begun->input_crc32c);
+  salvaged.savepoint.incarnations.front().cut_epoch = 7;
+  expect_error(salvaged, ExitCode::identity, "logs differ");
+}
+
+TEST_F(CheckpointSourceTest, IsRefusedIfTheRecordsNeedTooMuchMemory) {
+  ASSERT_NO_FATAL_FAILURE(take_checkpoint());
+  const ExportSchema schema = schema_of("s1");
+  CheckpointSourceRequest wanted = request();
+  wanted.tables = {&schema.tables.front()};
+  wanted.memory_limit = kMadeRecords * 1'000;  // half of the payloads
+  expect_error(wanted, ExitCode::resources, "--memory");
+  wanted.tables.clear();
+  expect_epoch(wanted, 9);
 }
 
 TEST_F(CheckpointSourceTest, HasTheStoragesOfTheNextStartUpOrThoseOfTheEpoch) {

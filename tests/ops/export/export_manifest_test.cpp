@@ -42,6 +42,7 @@ ExportManifest random_manifest(std::mt19937_64& random) {
   manifest.snapshot = static_cast<uint32_t>(random());
   manifest.epoch = random();
   manifest.schema_crc32c = static_cast<uint32_t>(random());
+  manifest.input_crc32c = static_cast<uint32_t>(random());
   manifest.is_complete = random() % 2 == 0;
   for (uint64_t i = random() % 5; i > 0; --i) {
     ExportTable table{"t" + std::to_string(i), {{"c", "decimal(4,2)"}}, {}};

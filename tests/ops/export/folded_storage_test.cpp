@@ -118,20 +118,49 @@ TEST(FoldedStorages, HaveTheContentOfTheCut) {
   }
 }
 
-TEST(FoldedStorages, NameRecordsThatDoNotFit) {
-  const auto record = [](LogType type, const std::string& key, uint16_t offset, uint16_t bytes) {
-    std::vector<uint64_t> words(LogRecord::bytes(static_cast<uint32_t>(key.size()), bytes) / 8);
-    auto* log = reinterpret_cast<LogRecord*>(words.data());
-    log->type = type;
-    log->key_bytes = static_cast<uint16_t>(key.size());
-    log->length = static_cast<uint32_t>(words.size() * 8);
-    log->storage_id = 1;
-    log->payload_offset = offset;
-    log->payload_bytes = bytes;
-    log->vid = Vid::make(5, 1).word();
-    if (!key.empty()) std::memcpy(log->key(), key.data(), key.size());
-    return CopiedRecord(*log);
+/// Makes a record of storage 1 with a payload of zeros.
+CopiedRecord record(LogType type, const std::string& key, uint16_t offset, uint16_t bytes,
+                    uint64_t epoch = 5) {
+  std::vector<uint64_t> words(LogRecord::bytes(static_cast<uint32_t>(key.size()), bytes) / 8);
+  auto* log = reinterpret_cast<LogRecord*>(words.data());
+  log->type = type;
+  log->key_bytes = static_cast<uint16_t>(key.size());
+  log->length = static_cast<uint32_t>(words.size() * 8);
+  log->storage_id = 1;
+  log->payload_offset = offset;
+  log->payload_bytes = bytes;
+  log->vid = Vid::make(epoch, 1).word();
+  if (!key.empty()) std::memcpy(log->key(), key.data(), key.size());
+  return CopiedRecord(*log);
+}
+
+TEST(FoldedStorages, KnowHowMuchMemoryTheirRecordsTake) {
+  FoldedStorage tree({1, StorageType::mastertree, 0, 0});
+  EXPECT_EQ(tree.memory_bytes(), 0u);
+  const auto add = [&](const CopiedRecord& each) {
+    EXPECT_EQ(tree.add(each.get()), nullptr);
+    return tree.memory_bytes();
   };
+  const uint64_t one = add(record(LogType::insert, "one", 0, 1'000));
+  EXPECT_GE(one, 1'000u);
+  EXPECT_EQ(add(record(LogType::insert, "one", 0, 1'000, 4)), one) << "an older version";
+  EXPECT_EQ(add(record(LogType::insert, "two", 0, 1'000)), 2 * one);
+  EXPECT_GT(add(record(LogType::update, "two", 8, 500, 6)), 2 * one + 500);
+  const uint64_t two = add(record(LogType::insert, "two", 0, 1'000, 7));
+  EXPECT_LT(two, 2 * one + 500) << "it has all bytes of the update";
+  const uint64_t erased = add(record(LogType::erase, "one", 0, 0, 8));
+  EXPECT_LE(erased, two - 1'000);
+  EXPECT_GT(erased, one) << "the key stays until the end";
+  FoldedStorage array({1, StorageType::array, 1'000, 8});
+  const std::string index("\x07\0\0\0\0\0\0\0", 8);
+  EXPECT_EQ(array.add(record(LogType::update, index, 8, 8).get()), nullptr);
+  EXPECT_GE(array.memory_bytes(), 1'000u) << "the record gets its other bytes at the end";
+  FoldedStorage heap({1, StorageType::sequential, 0, 0});
+  EXPECT_EQ(heap.add(record(LogType::append, "", 0, 1'000).get()), nullptr);
+  EXPECT_GE(heap.memory_bytes(), 1'000u);
+}
+
+TEST(FoldedStorages, NameRecordsThatDoNotFit) {
   const std::string index("\x07\0\0\0\0\0\0\0", 8);
   FoldedStorage array({1, StorageType::array, 16, 8});
   EXPECT_STREQ(array.add(record(LogType::update, "short", 0, 16).get()),
