@@ -1,5 +1,5 @@
 """The experiments of sections 6.2 to 6.4 of [SILOR14]. Each returns an Outcome."""
-from paper_figures import published, silor_compare, silor_recovery
+from paper_figures import published, silor_compare, silor_recovery, silor_whole
 from paper_figures.experiments import Outcome
 from paper_figures.machine import allows_direct_io
 from paper_figures.silor_runs import (
@@ -141,6 +141,7 @@ def check_syncs(outcome, single, many):
 
 EXPERIMENTS = {"figure1": figure1, "figure2": figure2, "figure3": figure3, "figure4": figure4,
                "figure5": figure5, "recovery": silor_recovery.recovery,
-               "compare": silor_compare.compare}
+               "compare": silor_compare.compare, "whole": silor_whole.whole}
 NAMES = {"figure1": "silor1", "figure2": "silor2", "figure3": "silor3", "figure4": "silor4",
-         "figure5": "silor5", "recovery": "silor_recovery", "compare": "silor_compare"}
+         "figure5": "silor5", "recovery": "silor_recovery", "compare": "silor_compare",
+         "whole": "silor_whole"}

@@ -16,6 +16,7 @@ NEVER_DUE = {"silor": 'checkpoint_interval = "0s"\ncheckpoint_volume = "0B"\n',
              "gleaned": '[gleaner]\ninterval = "24h"\nlog_volume = "1TiB"\n'}
 # Of the experiment of section 6.4: the order of files shows only if there are many of them.
 LOG_FILE = "8MiB"
+RECORD = ("--record-bytes", 100)  # of YCSB
 # Of each node, at least: the warehouses of its workers, and what a short run adds to them.
 TPCC_POOL_MIB = 1024
 TPCC_SECONDS = 5
@@ -28,13 +29,16 @@ MEGABYTES, SECONDS, MB_PER_S, OVERWRITTEN = map(COLUMNS.index, ("MB of files", "
 class KilledCluster:
     """A cluster that is filled, changed, killed and started again. Use it in a `with` block, which
     ends the cluster and removes its data. `workload`: "ycsb" or "tpcc". `scheme`: that of
-    durability. `log_file`: size of a log file. No checkpoint or snapshot is due by time or volume.
+    durability. `log_file`: size of a log file. `record`: size of the records of YCSB, as options.
+    No checkpoint or snapshot is due by time or volume.
     """
 
-    def __init__(self, bench, options, workload="ycsb", scheme="silor", log_file="256MiB"):
+    def __init__(self, bench, options, workload="ycsb", scheme="silor", log_file="256MiB",
+                 record=RECORD):
         self.bench, self.options, self.workload = bench, options, workload
-        self.scheme, self.log_file = scheme, log_file
+        self.scheme, self.log_file, self.record = scheme, log_file, record
         self.log_files = 0  # when the cluster was killed last
+        self.committed = 0.0  # transactions of the last `change`
         self.set_order(NEWEST)
 
     def __enter__(self):
@@ -76,7 +80,7 @@ class KilledCluster:
 
     def fill(self, records):
         self.atoll("up")
-        sizes = (("--records", records, "--record-bytes", 100) if self.workload == "ycsb" else
+        sizes = (("--records", records, *self.record) if self.workload == "ycsb" else
                  ("--warehouses", self.options.nodes * self.options.workers))
         self.atoll("bench", self.workload, "prepare", *sizes)
 
@@ -85,7 +89,9 @@ class KilledCluster:
         mix = ("--workload", "silor") if self.workload == "ycsb" else ()
         self.atoll("bench", self.workload, "run", *mix, "--seconds", seconds, "--warmup", 0,
                    "--json", report)
-        self.bench.machine = json.loads(report.read_text(encoding="utf-8"))["machine"]
+        found = json.loads(report.read_text(encoding="utf-8"))
+        self.bench.machine = found["machine"]
+        self.committed = found["throughput_tps"] * seconds
 
     def kill(self):
         """Kills all nodes and the coordinator at once, and waits until they have ended. Then waits

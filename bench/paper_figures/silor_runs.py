@@ -263,10 +263,10 @@ def arguments_of(bench, options, system):
     return [*found, *system.arguments]
 
 
-def run_ycsb(bench, options):
+def run_ycsb(bench, options, record=("--record-bytes", 100)):
     """Returns a function for run_in_turns: YCSB, 70 % reads, 30 % writes, uniform keys."""
     return lambda what, system: bench.run(
-        "ycsb", "--workload", "silor", "--records", options.records, "--record-bytes", 100,
+        "ycsb", "--workload", "silor", "--records", options.records, *record,
         *arguments_of(bench, options, system), what=what)
 
 

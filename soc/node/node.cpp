@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <span>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "shared/memory/segment_file.h"
 #include "shared/process/run_paths.h"
 #include "soc/node/node_segments.h"
+#include "soc/node/whole_version_limit.h"
 
 namespace atolldb {
 namespace {
@@ -142,6 +144,11 @@ void Node::start_workers() {
   if (own.running_workers != 0 && own.running_workers < own.workers) {
     gate_ = std::make_unique<RunGate>(own.running_workers);
   }
+  const uint32_t whole_version_bytes = whole_version_limit(std::getenv(kWholeVersionVariable));
+  if (whole_version_bytes != kWholeVersionBytes) {
+    logger_->warn("{} is set: updates of records of up to {} bytes are logged as whole records",
+                  kWholeVersionVariable, whole_version_bytes);
+  }
   for (uint32_t ordinal = 0; ordinal < own.workers; ++ordinal) {
     WorkerSettings settings;
     settings.view = &view_;
@@ -152,7 +159,7 @@ void Node::start_workers() {
     settings.gate = gate_.get();
     settings.directory = &directory_;
     if (config_.durability.scheme == DurabilityScheme::silor) {
-      settings.whole_version_bytes = kWholeVersionBytes;
+      settings.whole_version_bytes = whole_version_bytes;
     }
     settings.node = node_;
     settings.ordinal = ordinal;

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import plain_tests  # noqa: E402
 from paper_figures import (  # noqa: E402
-    machine, published, results, silor, silor_compare, silor_recovery)
+    machine, published, results, silor, silor_compare, silor_recovery, silor_whole)
 from paper_figures.benches import MIB, PaperError  # noqa: E402
 from paper_figures.experiments import Outcome  # noqa: E402
 from paper_figures.silor_runs import (  # noqa: E402
@@ -403,6 +403,53 @@ def test_the_comparison_has_both_schemes_and_workloads():
                                               "TPC-C, gleaned"]
     assert [row[-1] for row in found.rows] == [2.0] * 4, "medians of three recoveries"
     assert len(clusters) == 12
+
+
+class WholeBench(FakeBench):
+    """Records the limit of each run."""
+
+    def __init__(self, rates):
+        super().__init__(rates)
+        self.environment, self.limits = {}, []
+
+    def run(self, *arguments, what=""):
+        self.limits.append(self.environment[silor_whole.LIMIT])
+        return super().run(*arguments, what=what)
+
+
+def test_small_updates_are_measured_as_parts_and_whole():
+    clusters = []
+
+    class WholeCluster(FakeCluster):
+        committed = 500_000.0
+
+        def __init__(self, bench, _, record):
+            super().__init__()
+            clusters.append((bench.environment[silor_whole.LIMIT], record))
+
+    with mock.patch.object(silor_whole, "KilledCluster", WholeCluster):
+        bench = WholeBench([100, 90] * 4)
+        found = silor_whole.whole(bench, options(smoke=False))
+    assert fits(found) and [row[1] for row in found.rows] == [64, 64, 128, 128, 256, 256, 512, 512]
+    limits = ["0", "64", "0", "128", "0", "256", "0", "512"]
+    assert bench.limits == limits and [limit for limit, _ in clusters] == limits, clusters
+    assert clusters[2][1] == ("--record-bytes", 128, "--fields", 8), clusters
+    assert "--record-bytes 512 --fields 32" in " ".join(bench.commands[-1][1]), bench.commands
+    # Half a million transactions in a second, 1 GB of files that two nodes have read.
+    assert found.rows[1][3] == 0.9 and found.rows[1][5:] == [1.0, 500.0, 0.5, 2.0], found.rows
+    assert bench.environment == {}, "other clusters have the limit of the product"
+
+
+def test_nodes_must_obey_the_limit():
+    found = {name: types.SimpleNamespace(written_per_commit=50.0, rate=1.0)
+             for name in (silor_whole.PARTS, silor_whole.WHOLE)}
+    with mock.patch.object(silor_whole, "run_in_turns", lambda *_: found):
+        try:
+            silor_whole.whole(WholeBench([]), options())
+        except PaperError as error:
+            assert silor_whole.LIMIT in str(error), error
+        else:
+            raise AssertionError("equally long logs were accepted")
 
 
 def test_sections_and_plots():

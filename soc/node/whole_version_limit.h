@@ -1,0 +1,17 @@
+// The limit of records whose updates are logged as whole versions (R107), by default
+// kWholeVersionBytes. It is no key of the config, because users need not choose it. `bench/silor
+// whole` measures other limits.
+#pragma once
+
+#include <cstdint>
+
+namespace atolldb {
+
+/// Name of the environment variable with another limit.
+inline constexpr const char* kWholeVersionVariable = "ATOLL_WHOLE_VERSION_BYTES";
+
+/// Returns the limit in bytes. `text`: the value of the variable, or null. A text that is no number
+/// is ignored.
+uint32_t whole_version_limit(const char* text);
+
+}  // namespace atolldb
