@@ -108,7 +108,9 @@ Result<uint32_t> CheckpointManager::take() {
 /// Makes a checkpoint, up to its savepoint. README.md explains the order of the steps. An error
 /// removes the files of the checkpoint, and the previous one remains the newest.
 Result<CheckpointMetadata> CheckpointManager::make_checkpoint() {
-  if (!loggers_.lacks_files()) {
+  if (loggers_.lacks_files()) {
+    ATOLL_TRY(give_up_backup_pins());
+  } else {
     ATOLL_TRY(check_room());
   }
   ATOLL_ASSIGN(const uint32_t id, durable_->take_snapshot_id());
@@ -190,6 +192,20 @@ Result<uint64_t> CheckpointManager::await_durable(uint64_t epoch) {
   const uint64_t durable = control_.epochs.durable.load(std::memory_order_acquire);
   CHECK(durable >= epoch);
   return durable;
+}
+
+/// Makes room for the next files of the loggers (R65). The pinned checkpoint and the log after it
+/// are deleted at once, because the next checkpoint needs room, too.
+Result<void> CheckpointManager::give_up_backup_pins() {
+  ATOLL_ASSIGN(const size_t given_up, durable_->give_up_backup_pins());
+  if (given_up == 0) return {};
+  logger_->warn(
+      "{} pins of backups and exports are removed, because a logger has no room for its "
+      "next file: those backups and exports may fail",
+      given_up);
+  record_backup_pins();
+  delete_unneeded();
+  return {};
 }
 
 Result<void> CheckpointManager::check_room() const {

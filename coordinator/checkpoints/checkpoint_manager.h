@@ -65,6 +65,7 @@ class CheckpointManager : public SchemeManager {
   Result<uint64_t> await_durable(uint64_t epoch);
   /// Returns code disk_full if a checkpoint of the size of the last one would use the disk reserve.
   Result<void> check_room() const;
+  Result<void> give_up_backup_pins();
   void delete_unneeded();
   bool has_new_commits() const;
   std::string why_log_is_long() const;

@@ -362,6 +362,11 @@ Result<PinnedSnapshot> DurableState::unpin(const std::string& name_or_id) {
   return found;
 }
 
+Result<size_t> DurableState::give_up_backup_pins() {
+  const std::lock_guard guard(savepoint_mutex_);
+  return atolldb::give_up_backup_pins(*files_, config_.cluster.data_dir, start_.savepoint);
+}
+
 Result<size_t> DurableState::remove(uint32_t id, const std::set<uint32_t>& in_use) {
   const std::lock_guard guard(savepoint_mutex_);
   const std::string& data_dir = config_.cluster.data_dir;

@@ -83,6 +83,9 @@ class DurableState {
   Result<PinnedSnapshot> pin(uint32_t id, const std::string& name);
   /// Calls find_pin and unpin_snapshot. Returns the removed pin.
   Result<PinnedSnapshot> unpin(const std::string& name_or_id);
+  /// Calls give_up_backup_pins, because the cluster needs the room (R65). Returns the number of
+  /// removed pins.
+  Result<size_t> give_up_backup_pins();
   /// Calls remove_snapshot. Returns the number of deleted files. `in_use`: snapshots that pages or
   /// transactions refer to. REQUIRES: no snapshot job is under way.
   Result<size_t> remove(uint32_t id, const std::set<uint32_t>& in_use);

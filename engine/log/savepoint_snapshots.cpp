@@ -121,6 +121,16 @@ void remove_backup_pins(Savepoint& savepoint) {
   CHECK(!savepoint.has_backup_pins());
 }
 
+Result<size_t> give_up_backup_pins(FileSystem& file_system, const std::string& data_dir,
+                                   Savepoint& savepoint) {
+  if (!savepoint.has_backup_pins()) return 0;
+  Savepoint next = savepoint;
+  remove_backup_pins(next);
+  const size_t removed = savepoint.pinned.size() - next.pinned.size();
+  ATOLL_TRY(replace_both(file_system, data_dir, savepoint, std::move(next)));
+  return removed;
+}
+
 Result<PinnedSnapshot> choose_pin(const Savepoint& savepoint, uint32_t id, std::string name) {
   if (id == 0) id = savepoint.snapshot;
   if (id == 0) {

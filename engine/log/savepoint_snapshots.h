@@ -5,6 +5,7 @@
 // only after that. They also have the requirements and errors of write_savepoint.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -43,6 +44,9 @@ Result<void> store_checkpoint(FileSystem& file_system, const std::string& data_d
 /// Removes the pins of backups from `savepoint`; the caller writes the savepoint afterwards. The
 /// log after the pinned snapshots may then be deleted, so a backup in progress fails (R65).
 void remove_backup_pins(Savepoint& savepoint);
+/// Does the same durably, in both slots. Returns the number of removed pins.
+Result<size_t> give_up_backup_pins(FileSystem& file_system, const std::string& data_dir,
+                                   Savepoint& savepoint);
 
 /// Completes a pin that a user asks for. Id 0 means the newest snapshot; an empty name becomes
 /// "snapshot-<id>".

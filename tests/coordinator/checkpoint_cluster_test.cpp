@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -181,6 +182,29 @@ TEST_F(CheckpointClusterTest, ABackupPinsACheckpointAndItsFilesStay) {
   EXPECT_TRUE(files().contains("checkpoint_1.meta"));
   ASSERT_TRUE(cluster_.coordinator(ControlOperation::snapshot_unpin, {{"pin", name}}));
   EXPECT_FALSE(files().contains("checkpoint_1.meta"));
+  EXPECT_TRUE(files().contains("checkpoint_2.meta"));
+}
+
+TEST_F(CheckpointClusterTest, GivesUpPinsOfBackupsWhileALoggerLacksItsNextFile) {
+  const auto fails = std::make_shared<std::atomic<bool>>(false);
+  cluster_.fails_call = [fails](ControlOperation operation) {
+    return operation == ControlOperation::checkpoint_divide &&
+           fails->load(std::memory_order_relaxed);
+  };
+  put(1);
+  take();
+  const std::string name = std::string(kBackupPinPrefix) + "test";
+  ASSERT_TRUE(cluster_.coordinator(ControlOperation::snapshot_pin, {{"name", name}}));
+  put(2);
+  take();
+  EXPECT_TRUE(files().contains("checkpoint_1.meta"));
+  // The pin is given up even if no further checkpoint can be made.
+  fails->store(true, std::memory_order_relaxed);
+  std::atomic<uint64_t>& lacks = cluster_.metrics(0).loggers[0].lacks_next_file;
+  lacks.store(1, std::memory_order_release);
+  EXPECT_TRUE(eventually([&] { return checkpoints().at("backup_pins").empty(); }));
+  EXPECT_TRUE(eventually([&] { return !files().contains("checkpoint_1.meta"); }));
+  lacks.store(0, std::memory_order_relaxed);
   EXPECT_TRUE(files().contains("checkpoint_2.meta"));
 }
 

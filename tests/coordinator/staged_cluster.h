@@ -20,6 +20,7 @@
 #include "shared/base/try.h"
 #include "shared/client/session_client.h"
 #include "shared/config/config.h"
+#include "shared/memory/worker_metrics.h"
 #include "soc/node/node.h"
 
 namespace atolldb::test {
@@ -111,6 +112,12 @@ class StagedCluster {
 
   const Config& config() const { return config_; }
   ControlSegment& control() { return *coordinator_->control(); }
+  /// REQUIRES: the cluster has started.
+  MetricsSegment& metrics(uint32_t node) {
+    const auto base = space_->attach(SegmentKind::metrics, node, true);
+    CHECK(base.has_value());
+    return *reinterpret_cast<MetricsSegment*>(*base);
+  }
   uint64_t durable_epoch() { return control().epochs.durable.load(std::memory_order_acquire); }
 
  private:

@@ -162,6 +162,27 @@ TEST(SavepointSnapshots, PinsAKeptSnapshotAndNamesEveryKindThatCanBePinned) {
       << pinned.error().message;
 }
 
+TEST(SavepointSnapshots, GivesUpThePinsOfBackupsInBothSlots) {
+  MemoryFileSystem files;
+  Savepoint savepoint = with_incarnations(files);
+  ASSERT_TRUE(take_snapshot_id(files, "/data", savepoint));
+  ASSERT_TRUE(store_snapshot(files, "/data", savepoint, 1, 5));
+  ASSERT_TRUE(pin_snapshot(files, "/data", savepoint, 1, "of a user"));
+  EXPECT_EQ(*give_up_backup_pins(files, "/data", savepoint), 0u);
+  for (const char* name : {"one", "two"}) {
+    ASSERT_TRUE(pin_snapshot(files, "/data", savepoint, 1, std::string(kBackupPinPrefix) + name));
+  }
+  const auto removed = give_up_backup_pins(files, "/data", savepoint);
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_EQ(*removed, 2u);
+  const auto slots = read_savepoint_slots(files, savepoint_path("/data"));
+  ASSERT_TRUE(slots);
+  for (const SavepointSlot& slot : *slots) {
+    ASSERT_TRUE(slot.savepoint);
+    EXPECT_EQ(slot.savepoint->pinned, (std::vector<PinnedSnapshot>{{1, 5, "of a user"}}));
+  }
+}
+
 TEST(SavepointSnapshots, PinsWhatExistsUnderNamesThatTellThemApart) {
   MemoryFileSystem files;
   Savepoint savepoint = with_incarnations(files);
