@@ -129,15 +129,15 @@ Result<Json> BackupSource::call(ControlOperation operation, const Json& body) co
   return call_coordinator(*live_, operation, body, kSnapshotTimeout);
 }
 
-/// The pins that are found belong to no running backup: this backup holds the lock, and has no pins
-/// yet.
-Result<std::vector<std::string>> BackupSource::remove_left_pins(const std::string& except) {
-  CHECK(lock_.has_value() && pins_.empty());
+/// The removed pins belong to no running backup, because this backup holds the lock.
+Result<std::vector<std::string>> BackupSource::remove_left_pins() {
+  CHECK(lock_.has_value());
   std::vector<std::string> removed;
   ATOLL_ASSIGN(Savepoint state, savepoint());
   const std::vector<PinnedSnapshot> pinned = state.pinned;
   for (const PinnedSnapshot& pin : pinned) {
-    if (!pin.is_of_backup() || pin.name == except) continue;
+    const bool is_own = std::ranges::find(pins_, pin.name) != pins_.end();
+    if (!pin.is_of_backup() || is_own) continue;
     if (is_live()) {
       ATOLL_TRY(call(ControlOperation::snapshot_unpin, Json{{"pin", pin.name}}));
     } else {
@@ -146,6 +146,15 @@ Result<std::vector<std::string>> BackupSource::remove_left_pins(const std::strin
     removed.push_back(pin.name);
   }
   return removed;
+}
+
+Result<void> BackupSource::remove_left_pin(const std::string& backup_id) {
+  CHECK(lock_.has_value() && pins_.empty());
+  ATOLL_ASSIGN(const Savepoint state, savepoint());
+  const std::string name = pin_name(backup_id);
+  const auto left = std::ranges::find(state.pinned, name, &PinnedSnapshot::name);
+  if (left != state.pinned.end()) pins_.push_back(name);
+  return release();
 }
 
 Result<uint32_t> BackupSource::pin(uint32_t snapshot, const std::string& name) {
@@ -205,11 +214,11 @@ Result<void> BackupSource::continue_with(const std::string& backup_id, uint32_t 
   CHECK(pins_.empty());
   ATOLL_ASSIGN(const Savepoint state, savepoint());
   const std::string name = pin_name(backup_id);
-  const bool has_pin =
-      std::ranges::find(state.pinned, name, &PinnedSnapshot::name) != state.pinned.end();
+  const auto found = std::ranges::find(state.pinned, name, &PinnedSnapshot::name);
+  const bool has_pin = found != state.pinned.end();
   newest_ = snapshot;
   if (has_pin) pins_.push_back(name);
-  bool is_kept = has_pin || state.snapshot == snapshot;
+  bool is_kept = has_pin ? found->id == snapshot : state.snapshot == snapshot;
   if (is_live()) {
     durable_epoch_ = epoch;
     // Without a checkpoint nothing can be pinned, and the next checkpoint deletes the log.
@@ -262,6 +271,7 @@ Result<void> BackupSource::unpin(const std::string& name) const {
 }
 
 Result<void> BackupSource::unpin_once(const std::string& name) const {
+  if (locks_) return unpin_dead(name);  // the locked data belong to no running cluster
   const auto running = find_running(choice_);
   if (!running && running.error().code != ExitCode::not_running) {
     return std::unexpected(running.error());

@@ -47,15 +47,17 @@ class BackupSource {
   /// Returns the name of the pin of the newest snapshot.
   static std::string pin_name(const std::string& backup_id);
 
-  /// Removes the pins that killed backups and unfinished exports have left, except for the one of
-  /// this name. Returns their names.
-  Result<std::vector<std::string>> remove_left_pins(const std::string& except = "");
+  /// Removes the pins that killed backups and unfinished exports have left. Keeps those that this
+  /// object has made or continued with. Returns the removed names.
+  Result<std::vector<std::string>> remove_left_pins();
+  /// Removes the pin that an earlier run with this id has left, if there is one.
+  Result<void> remove_left_pin(const std::string& backup_id);
   /// Chooses the snapshots for this backup, and pins them in a running cluster. If a running
   /// cluster has no snapshot yet, it takes one first.
   Result<void> choose_snapshots(const std::string& backup_id);
   /// Continues with the snapshot that an earlier run with this id has chosen. Pins it again if the
   /// pin is gone. `epoch`: was durable in that run. Error: code failed if the cluster may have
-  /// deleted the snapshot or the log after it.
+  /// deleted the snapshot or the log after it. Then release() removes the pin, if there is one.
   Result<void> continue_with(const std::string& backup_id, uint32_t snapshot, uint64_t epoch);
   /// The pins stay after the end of this object, so that a later run can continue.
   void keep_pins() { pins_.clear(); }

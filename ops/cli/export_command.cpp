@@ -395,7 +395,6 @@ Result<void> choose_checkpoint(BackupSource& kept, const ExportManifest& manifes
     ATOLL_TRY(kept.remove_left_pins());
     return kept.choose_snapshots(manifest.pin);
   }
-  ATOLL_TRY(kept.remove_left_pins(BackupSource::pin_name(manifest.pin)));
   return kept.continue_with(manifest.pin, manifest.snapshot, manifest.epoch);
 }
 
@@ -429,6 +428,8 @@ Result<void> run_checkpoint_export(FileSystem& files, const ClusterChoice& choic
     if (read.error().code == ExitCode::identity) own.can_continue = false;
     return std::unexpected(read.error());
   }
+  // Only an export that can continue removes the pins of others.
+  if (wanted.begun) ATOLL_TRY(kept.remove_left_pins());
   if (!wanted.begun) {
     own.manifest.snapshot = wanted.checkpoint;
     own.manifest.epoch = read->epoch;
@@ -476,7 +477,7 @@ Result<OwnExport> export_checkpoint(FileSystem& files, const ClusterChoice& choi
   ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
   ATOLL_TRY(refuse_other_data(data, own.manifest));
   if (own.manifest.is_complete) {
-    ATOLL_TRY(kept.remove_left_pins());
+    ATOLL_TRY(kept.remove_left_pin(own.manifest.pin));
     return own;
   }
   const Result<void> done = run_checkpoint_export(files, choice, options, live, kept, own);
