@@ -157,9 +157,11 @@ Result<void> BackupSource::remove_left_pin(const std::string& backup_id) {
   return release();
 }
 
+/// Returns the id of the pinned snapshot. `snapshot`: its id; 0: the newest one.
 Result<uint32_t> BackupSource::pin(uint32_t snapshot, const std::string& name) {
   // Remembers the name before the call, because the pin may exist even if the answer is lost.
   pins_.push_back(name);
+  if (!is_live()) return pin_dead(snapshot, name);
   const auto pinned = call(ControlOperation::snapshot_pin, Json{{"id", snapshot}, {"name", name}});
   if (!pinned) {
     if (is_refused(pinned.error())) pins_.pop_back();
@@ -168,6 +170,14 @@ Result<uint32_t> BackupSource::pin(uint32_t snapshot, const std::string& name) {
   const uint64_t durable = pinned->value("durable_epoch", uint64_t{0});
   durable_epoch_ = std::max(durable_epoch_.value_or(0), durable);
   return pinned->value("id", uint32_t{0});
+}
+
+Result<uint32_t> BackupSource::pin_dead(uint32_t snapshot, const std::string& name) const {
+  CHECK(locks_.has_value());
+  ATOLL_ASSIGN(Savepoint state, savepoint());
+  ATOLL_ASSIGN(const PinnedSnapshot chosen, choose_pin(state, snapshot, name));
+  ATOLL_TRY(atolldb::pin_snapshot(*files_, data_dir_, state, chosen.id, chosen.name));
+  return chosen.id;
 }
 
 Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
@@ -205,6 +215,14 @@ Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
   return {};
 }
 
+Result<void> BackupSource::choose_checkpoint(const std::string& export_id) {
+  ATOLL_TRY(choose_snapshots(export_id));
+  if (is_live() || newest_ == 0) return {};
+  ATOLL_ASSIGN(const uint32_t pinned, pin(newest_, pin_name(export_id)));
+  CHECK(pinned == newest_);
+  return {};
+}
+
 std::string BackupSource::pin_name(const std::string& backup_id) {
   return std::string(kBackupPinPrefix) + backup_id;
 }
@@ -219,14 +237,12 @@ Result<void> BackupSource::continue_with(const std::string& backup_id, uint32_t 
   newest_ = snapshot;
   if (has_pin) pins_.push_back(name);
   bool is_kept = has_pin ? found->id == snapshot : state.snapshot == snapshot;
-  if (is_live()) {
-    durable_epoch_ = epoch;
-    // Without a checkpoint nothing can be pinned, and the next checkpoint deletes the log.
-    is_kept = is_kept && snapshot != 0;
-    if (is_kept && !has_pin) {
-      ATOLL_ASSIGN(const uint32_t pinned, pin(0, name));
-      is_kept = pinned == snapshot;
-    }
+  if (is_live()) durable_epoch_ = epoch;
+  // Without a checkpoint nothing can be pinned, and the next checkpoint deletes the log.
+  if (is_live() && snapshot == 0) is_kept = false;
+  if (is_kept && !has_pin && snapshot != 0) {
+    ATOLL_ASSIGN(const uint32_t pinned, pin(0, name));
+    is_kept = pinned == snapshot;
   }
   if (is_kept) return {};
   return make_error(ExitCode::failed,

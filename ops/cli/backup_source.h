@@ -1,6 +1,6 @@
 // The cluster that `atoll backup` copies, or `atoll export` if it has checkpoints. Pins make a
 // running cluster keep what the command needs (R65). A stopped cluster keeps it because its data
-// are locked.
+// are locked. An export pins the checkpoint there, too, so that a later run can continue.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +55,9 @@ class BackupSource {
   /// Chooses the snapshots for this backup, and pins them in a running cluster. If a running
   /// cluster has no snapshot yet, it takes one first.
   Result<void> choose_snapshots(const std::string& backup_id);
+  /// Chooses the checkpoint for this export, and pins it. A stopped cluster may have none. If a
+  /// running cluster has none yet, it takes one first.
+  Result<void> choose_checkpoint(const std::string& export_id);
   /// Continues with the snapshot that an earlier run with this id has chosen. Pins it again if the
   /// pin is gone. `epoch`: was durable in that run. Error: code failed if the cluster may have
   /// deleted the snapshot or the log after it. Then release() removes the pin, if there is one.
@@ -78,6 +81,7 @@ class BackupSource {
 
   Result<Json> call(ControlOperation operation, const Json& body) const;
   Result<uint32_t> pin(uint32_t snapshot, const std::string& name);
+  Result<uint32_t> pin_dead(uint32_t snapshot, const std::string& name) const;
   Result<void> unpin(const std::string& name) const;
   bool is_unpinned(const std::string& name) const;
   Result<void> unpin_once(const std::string& name) const;

@@ -389,17 +389,16 @@ uint64_t default_export_memory() {
   return available == 0 ? UINT64_MAX : available / 4 * 3;
 }
 
-/// Chooses the checkpoint, and pins it in a running cluster. A resumed export keeps its checkpoint.
+/// Chooses the checkpoint, and pins it. A resumed export keeps its checkpoint.
 Result<void> choose_checkpoint(BackupSource& kept, const ExportManifest& manifest) {
   if (!manifest.is_planned()) {
     ATOLL_TRY(kept.remove_left_pins());
-    return kept.choose_snapshots(manifest.pin);
+    return kept.choose_checkpoint(manifest.pin);
   }
   return kept.continue_with(manifest.pin, manifest.snapshot, manifest.epoch);
 }
 
-/// Writes the tables of a cluster with checkpoints. The data are kept as for a backup: by pins, or
-/// by the locks of a stopped cluster.
+/// Writes the tables of a cluster with checkpoints. A pin keeps the data, as for a backup.
 Result<void> run_checkpoint_export(FileSystem& files, const ClusterChoice& choice,
                                    const ExportOptions& options, const std::optional<Config>& live,
                                    BackupSource& kept, OwnExport& own) {

@@ -98,6 +98,32 @@ TEST_F(BackupSourceTest, APinOfAnotherCheckpointIsRefusedAndRemoved) {
   EXPECT_EQ(pins(), std::vector<std::string>{"other"});
 }
 
+TEST_F(BackupSourceTest, AnExportOfAStoppedClusterPinsItsCheckpointForALaterRun) {
+  {
+    BackupSource source = open();
+    ASSERT_TRUE(source.choose_checkpoint("new"));
+    EXPECT_EQ(source.newest(), 2u);
+    EXPECT_FALSE(source.durable_epoch());
+    source.keep_pins();
+  }
+  EXPECT_EQ(pins(), (std::vector<std::string>{"new", "one", "other"}));
+  {
+    BackupSource source = open();
+    ASSERT_TRUE(source.continue_with("new", 2, 9));
+  }
+  EXPECT_EQ(pins(), (std::vector<std::string>{"one", "other"})) << "no later run needs it";
+  BackupSource source = open();
+  ASSERT_TRUE(source.continue_with("new", 2, 9)) << "checkpoint 2 is the newest one";
+  EXPECT_EQ(pins(), (std::vector<std::string>{"new", "one", "other"}));
+}
+
+TEST_F(BackupSourceTest, ABackupOfAStoppedClusterPinsNothing) {
+  BackupSource source = open();
+  ASSERT_TRUE(source.choose_snapshots("new"));
+  EXPECT_EQ(source.newest(), 2u);
+  EXPECT_EQ(pins(), (std::vector<std::string>{"one", "other"}));
+}
+
 TEST_F(BackupSourceTest, RemovesTheLeftPinOfOneExportOnly) {
   BackupSource source = open();
   ASSERT_TRUE(source.remove_left_pin("none"));
