@@ -62,6 +62,7 @@ class BackupSource {
   /// pin is gone. `epoch`: was durable in that run. Error: code failed if the cluster may have
   /// deleted the snapshot or the log after it. Then release() removes the pin, if there is one.
   Result<void> continue_with(const std::string& backup_id, uint32_t snapshot, uint64_t epoch);
+  bool has_pins() const { return !pins_.empty(); }
   /// The pins stay after the end of this object, so that a later run can continue.
   void keep_pins() { pins_.clear(); }
   /// The newest snapshot, and the oldest kept one. 0: none.

@@ -15,6 +15,7 @@
 #include "engine/log/log_files.h"
 #include "ops/backup/backup_folder.h"
 #include "ops/backup/source_state.h"
+#include "ops/backup/take_backup.h"
 #include "ops/cli/backup_data.h"
 #include "ops/cli/backup_source.h"
 #include "ops/cli/cluster_call.h"
@@ -398,6 +399,13 @@ Result<void> choose_checkpoint(BackupSource& kept, const ExportManifest& manifes
   return kept.continue_with(manifest.pin, manifest.snapshot, manifest.epoch);
 }
 
+/// Returns whether a later run may continue after this error of read_checkpoint_source.
+bool may_continue(FileSystem& files, const CheckpointSourceRequest& wanted, const Error& error) {
+  if (error.code == ExitCode::identity) return false;
+  const auto now = read_live_savepoint(files, wanted.data_dir);
+  return !now || refuse_unkept(*now, wanted.data_dir, wanted.checkpoint).has_value();
+}
+
 /// Writes the tables of a cluster with checkpoints. A pin keeps the data, as for a backup.
 Result<void> run_checkpoint_export(FileSystem& files, const ClusterChoice& choice,
                                    const ExportOptions& options, const std::optional<Config>& live,
@@ -424,7 +432,7 @@ Result<void> run_checkpoint_export(FileSystem& files, const ClusterChoice& choic
   }
   const auto read = read_checkpoint_source(files, wanted);
   if (!read) {
-    if (read.error().code == ExitCode::identity) own.can_continue = false;
+    own.can_continue = own.can_continue && may_continue(files, wanted, read.error());
     return std::unexpected(read.error());
   }
   // Only an export that can continue removes the pins of others.
@@ -440,23 +448,25 @@ Result<void> run_checkpoint_export(FileSystem& files, const ClusterChoice& choic
   return export_tables(files, *read->source, request, own.schema, own.manifest);
 }
 
-/// Ends a failed export. Keeps its pin if --resume can continue it.
-void leave_checkpoint_export(const ExportOptions& options, BackupSource& kept,
-                             const OwnExport& own) {
-  if (own.can_continue) kept.keep_pins();
+/// Ends a failed export. Keeps its pin if --resume can continue it. A full disk may need the room
+/// of what the pin keeps (R65), so the pin is removed then.
+void leave_checkpoint_export(const ExportOptions& options, BackupSource& kept, const OwnExport& own,
+                             const Error& error) {
+  const bool keeps_pin = own.can_continue && kept.has_pins() && error.code != ExitCode::disk_full;
+  if (keeps_pin) kept.keep_pins();
   if (const auto released = kept.release(); !released) print_error(released.error());
   if (!own.can_continue) {
     if (!options.is_resumed) remove_begun(own);
     return;
   }
-  const std::string pin = BackupSource::pin_name(own.manifest.pin);
   const std::string unpin =
-      kept.is_live() ? fmt::format(" and run `atoll snapshot unpin {}`", pin) : "";
+      fmt::format(" and run `atoll snapshot unpin {}`", BackupSource::pin_name(own.manifest.pin));
   std::fprintf(stderr,
                "atoll: the export in %s is unfinished: `atoll export --resume` continues it while "
-               "checkpoint %u is kept, until the next backup or other export; to give it up, "
-               "remove the directory%s\n",
-               printable(own.directory).c_str(), own.manifest.snapshot, printable(unpin).c_str());
+               "checkpoint %u is kept, until the next %s; to give it up, remove the directory%s\n",
+               printable(own.directory).c_str(), own.manifest.snapshot,
+               keeps_pin ? "backup or other export" : "checkpoint",
+               keeps_pin ? printable(unpin).c_str() : "");
 }
 
 Result<OwnExport> export_checkpoint(FileSystem& files, const ClusterChoice& choice,
@@ -481,7 +491,7 @@ Result<OwnExport> export_checkpoint(FileSystem& files, const ClusterChoice& choi
   }
   const Result<void> done = run_checkpoint_export(files, choice, options, live, kept, own);
   if (!done) {
-    leave_checkpoint_export(options, kept, own);
+    leave_checkpoint_export(options, kept, own, done.error());
     return std::unexpected(done.error());
   }
   ATOLL_TRY(kept.release());

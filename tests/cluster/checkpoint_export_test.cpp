@@ -142,6 +142,60 @@ TEST_F(CheckpointExportTest, ContinuesAnUnfinishedExportAndKeepsItsCompleteFiles
   EXPECT_EQ(std::filesystem::last_write_time(first), written);
 }
 
+TEST_F(CheckpointExportTest, OnAFullDiskRemovesItsPinAndCanContinueLater) {
+  constexpr uint64_t kReserve = uint64_t{1} << 40;  // the largest value of the key
+  if (std::filesystem::space(folder_.path()).available >= kReserve) {
+    GTEST_SKIP() << "the disk has too much room";
+  }
+  const auto start_with_reserve = [&](uint64_t bytes) {
+    config_.gleaner.disk_reserve = bytes;
+    std::ofstream(file_) << to_toml(config_);
+    start();
+  };
+  ASSERT_NO_FATAL_FAILURE(start());
+  const auto csv = fill(100);
+  ASSERT_EQ(atoll({"checkpoint", "take"}).code, 0);
+  ASSERT_EQ(import("heap", csv.at("heap")).code, 0);
+  const std::string directory = path("begun");
+  ASSERT_EQ(export_to(directory).code, 0);
+  const auto expected = files_of(directory);
+  ASSERT_NO_FATAL_FAILURE(forget_last_part_of_heap(directory));
+  stop();
+  ASSERT_NO_FATAL_FAILURE(start_with_reserve(kReserve));
+  const Ran full = atoll({"export", "--resume", directory});
+  EXPECT_EQ(full.code, static_cast<int>(ExitCode::disk_full)) << full.error;
+  EXPECT_TRUE(full.error.contains("is kept, until the next checkpoint")) << full.error;
+  EXPECT_FALSE(full.error.contains("snapshot unpin")) << full.error;
+  EXPECT_TRUE(pins().empty());
+  stop();
+  ASSERT_NO_FATAL_FAILURE(start_with_reserve(1));
+  const Ran ran = atoll({"export", "--resume", directory});
+  ASSERT_EQ(ran.code, 0) << ran.error;
+  EXPECT_EQ(files_of(directory), expected);
+}
+
+TEST_F(CheckpointExportTest, NamesThePinThatKeepsAnUnfinishedExport) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  fill(100);
+  const std::string directory = path("begun");
+  ASSERT_EQ(export_to(directory).code, 0);
+  ASSERT_NO_FATAL_FAILURE(forget_last_part_of_heap(directory));
+  const auto expect_pinned = [&] {
+    const Ran small = atoll({"export", "--resume", directory, "--memory", "1KiB"});
+    EXPECT_EQ(small.code, 6) << small.error;
+    ASSERT_EQ(pins().size(), 1u);
+    EXPECT_TRUE(small.error.contains("run `atoll snapshot unpin " + pins().front() + "`"))
+        << small.error;
+  };
+  ASSERT_NO_FATAL_FAILURE(expect_pinned());
+  stop();
+  ASSERT_NO_FATAL_FAILURE(expect_pinned());
+  ASSERT_EQ(atoll({"snapshot", "unpin", pins().front()}).code, 0);
+  ASSERT_NO_FATAL_FAILURE(expect_pinned()) << "a stopped cluster is pinned, too";
+  ASSERT_EQ(atoll({"export", "--resume", directory}).code, 0);
+  EXPECT_TRUE(pins().empty());
+}
+
 TEST_F(CheckpointExportTest, RefusesToContinueWithOtherDataOrOptions) {
   ASSERT_NO_FATAL_FAILURE(start());
   const auto csv = fill(100);
