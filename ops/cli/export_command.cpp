@@ -429,6 +429,7 @@ Result<void> run_checkpoint_export(FileSystem& files, const ClusterChoice& choic
   }
   for (const ExportTable& table : own.manifest.tables) {
     wanted.tables.push_back(own.schema.find(table.name));
+    if (wanted.begun) wanted.begun->storages.push_back(table.storage);
   }
   const auto read = read_checkpoint_source(files, wanted);
   if (!read) {
@@ -441,6 +442,9 @@ Result<void> run_checkpoint_export(FileSystem& files, const ClusterChoice& choic
     own.manifest.snapshot = wanted.checkpoint;
     own.manifest.epoch = read->epoch;
     own.manifest.input_crc32c = read->input_crc32c;
+    for (size_t i = 0; i < read->storages.size(); ++i) {
+      own.manifest.tables[i].storage = read->storages[i];
+    }
     ATOLL_TRY(plan_export(*read->source, request, own.schema, own.manifest));
     ATOLL_TRY(write_export_manifest(files, own.directory, own.manifest));
     own.can_continue = true;

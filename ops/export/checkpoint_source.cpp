@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,39 @@ std::optional<ExportedStorage> exported_storage(const std::vector<DdlRecord>& dd
     if (const auto found = storage_at(ddl, name, last_epoch)) return found;
   }
   return storage_at(ddl, name, kEndOfDdlLog);
+}
+
+/// Returns the storage with this id, or nothing.
+std::optional<ExportedStorage> storage_with_id(const std::vector<DdlRecord>& ddl, uint32_t id) {
+  const auto created = std::ranges::find_if(ddl, [&](const DdlRecord& record) {
+    return record.operation == DdlOperation::create_storage && record.storage_id == id;
+  });
+  if (created == ddl.end()) return std::nullopt;
+  return ExportedStorage{id, created->type, created->payload_bytes, created->record_count};
+}
+
+/// Returns the storages of the tables, in order. An export that continues has the same storages as
+/// before, even if their tables have other ones now.
+Result<std::vector<ExportedStorage>> find_storages(const CheckpointSourceRequest& request,
+                                                   const std::vector<DdlRecord>& ddl,
+                                                   uint64_t last_epoch) {
+  const auto& begun = request.begun;
+  CHECK(!begun || begun->storages.size() == request.tables.size());
+  const bool is_stopped = !request.durable_epoch.has_value();
+  std::vector<ExportedStorage> storages;
+  for (size_t i = 0; i < request.tables.size(); ++i) {
+    const TableSchema& table = *request.tables[i];
+    const auto found = begun ? storage_with_id(ddl, begun->storages[i])
+                             : exported_storage(ddl, table.storage, last_epoch, is_stopped);
+    if (!found) {
+      return unfit_table(table, fmt::format("there is no such storage in epoch {}: correct the "
+                                            "schema, or choose tables with --table",
+                                            last_epoch));
+    }
+    ATOLL_TRY(check_table(table, *found));
+    storages.push_back(*found);
+  }
+  return storages;
 }
 
 /// Returns the streams of the log with epochs from `first` to `last`.
@@ -152,25 +186,16 @@ class FilesFold {
 
 class FoldedSource final : public ExportSource {
  public:
-  FoldedSource(uint64_t epoch, std::vector<DdlRecord> ddl, bool is_stopped)
-      : epoch_(epoch), ddl_(std::move(ddl)), is_stopped_(is_stopped) {}
-
-  FoldedStorages& storages() { return storages_; }
-  Result<ExportedStorage> storage_of(const TableSchema& table) const {
-    const auto found = exported_storage(ddl_, table.storage, epoch_, is_stopped_);
-    if (!found) {
-      return unfit_table(table, fmt::format("there is no such storage in epoch {}: correct the "
-                                            "schema, or choose tables with --table",
-                                            epoch_));
-    }
-    ATOLL_TRY(check_table(table, *found));
-    return *found;
+  /// Adds a table and its storage.
+  void add(const TableSchema& table, const ExportedStorage& storage) {
+    tables_[table.name] = storage.id;
+    storages_.try_emplace(storage.id, storage);
   }
+  FoldedStorages& storages() { return storages_; }
 
   Result<std::vector<WalkRange>> split(const TableSchema& table, uint32_t count) const override {
     CHECK(count != 0);
-    ATOLL_ASSIGN(const auto* folded, folded_of(table));
-    const auto rows = folded->rows();
+    const auto rows = folded_of(table).rows();
     std::vector<WalkRange> ranges(1);
     for (uint32_t part = 1; part < count; ++part) {
       const size_t at = rows.size() * part / count;
@@ -184,27 +209,24 @@ class FoldedSource final : public ExportSource {
 
   Result<void> walk(const TableSchema& table, const WalkRange& range,
                     const RecordVisitor& visit) const override {
-    ATOLL_ASSIGN(const auto* folded, folded_of(table));
-    const auto rows = folded->rows();
+    const FoldedStorage& folded = folded_of(table);
+    const auto rows = folded.rows();
     auto row = std::ranges::lower_bound(rows, range.low, {}, &FoldedStorage::Row::number);
     for (; row != rows.end() && row->number <= range.last; ++row) {
-      ATOLL_TRY(
-          visit({folded->walked_key(*row), std::as_bytes(std::span(row->payload)), row->vid}));
+      ATOLL_TRY(visit({folded.walked_key(*row), std::as_bytes(std::span(row->payload)), row->vid}));
     }
     return {};
   }
 
  private:
-  Result<const FoldedStorage*> folded_of(const TableSchema& table) const {
-    ATOLL_ASSIGN(const ExportedStorage storage, storage_of(table));
-    const auto found = storages_.find(storage.id);
-    CHECK(found != storages_.end());  // the request has named the table
-    return &found->second;
+  /// REQUIRES: the request has named the table.
+  const FoldedStorage& folded_of(const TableSchema& table) const {
+    const auto named = tables_.find(table.name);
+    CHECK(named != tables_.end());
+    return storages_.at(named->second);
   }
 
-  uint64_t epoch_;
-  std::vector<DdlRecord> ddl_;
-  bool is_stopped_;
+  std::map<std::string, uint32_t> tables_;  // ids of the storages, by name of the table
   FoldedStorages storages_;
 };
 
@@ -258,11 +280,12 @@ Result<CheckpointSource> fold_files(FileSystem& file_system,
   const Savepoint& savepoint = request.savepoint;
   ATOLL_ASSIGN(auto ddl, read_ddl_log(file_system, request.data_dir, savepoint.cluster_uuid,
                                       savepoint.ddl_records));
-  const bool is_stopped = !request.durable_epoch.has_value();
-  auto source = std::make_unique<FoldedSource>(last, std::move(ddl.records), is_stopped);
-  for (const TableSchema* table : request.tables) {
-    ATOLL_ASSIGN(const ExportedStorage storage, source->storage_of(*table));
-    source->storages().try_emplace(storage.id, storage);
+  ATOLL_ASSIGN(const auto storages, find_storages(request, ddl.records, last));
+  auto source = std::make_unique<FoldedSource>();
+  std::vector<uint32_t> ids;
+  for (size_t i = 0; i < storages.size(); ++i) {
+    source->add(*request.tables[i], storages[i]);
+    ids.push_back(storages[i].id);
   }
   const auto streams = streams_between(savepoint, first, last);
   const uint32_t input_crc32c = crc_of_input(source->storages(), streams);
@@ -282,7 +305,7 @@ Result<CheckpointSource> fold_files(FileSystem& file_system,
                       fmt::format("{}: the log of storage {} {}: restore a backup",
                                   request.data_dir, id, defect));
   }
-  return CheckpointSource{std::move(source), last, input_crc32c};
+  return CheckpointSource{std::move(source), last, input_crc32c, std::move(ids)};
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ Json encode_table(const ExportTable& table) {
                      {"bytes", part.bytes},
                      {"crc32c", part.crc32c}});
   }
-  return {{"name", table.name}, {"columns", columns}, {"parts", parts}};
+  return {{"name", table.name}, {"columns", columns}, {"storage", table.storage}, {"parts", parts}};
 }
 
 Json encode_export(const ExportManifest& manifest) {
@@ -55,6 +55,7 @@ Json encode_export(const ExportManifest& manifest) {
 ExportTable decode_table(const Json& json) {
   ExportTable table;
   table.name = json.at("name").get<std::string>();
+  table.storage = json.value("storage", uint32_t{0});  // older manifests lack it
   for (const Json& column : json.at("columns")) {
     table.columns.push_back(
         {column.at("name").get<std::string>(), column.at("type").get<std::string>()});

@@ -41,6 +41,8 @@ struct ExportTable {
   std::string name;
   std::vector<ExportColumn> columns;
   std::vector<ExportPart> parts;  // empty: the table is not divided yet
+  /// Of a checkpoint: id of the storage. 0: of a snapshot, or not read yet.
+  uint32_t storage = 0;
 
   bool operator==(const ExportTable&) const = default;
 };

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/checkpoint/checkpoint_file.h"
 #include "engine/log/ddl_log.h"
@@ -224,6 +225,46 @@ TEST_F(CheckpointSourceTest, HasTheStoragesOfTheNextStartUpOrThoseOfTheEpoch) {
   expect("dropped-late", 9, true);
   expect("created-late", std::nullopt, true);
   expect("created-late", 9, true);
+}
+
+/// A storage is dropped and created again between the two runs of an export. The first run is of a
+/// running cluster, or of a stopped one.
+TEST_F(CheckpointSourceTest, ContinuesWithTheStoragesOfTheFirstRun) {
+  const uint64_t late = 12;  // an epoch that no log has
+  const ExportSchema schema = schema_of("replaced");
+  auto ddl = DdlLog::open(files(), "/data", savepoint().cluster_uuid);
+  ASSERT_TRUE(ddl);
+  const auto create = [&](uint32_t id, uint64_t epoch) {
+    ASSERT_TRUE(ddl->append(
+        {DdlOperation::create_storage, id, epoch, "replaced", StorageType::mastertree, 0, 0}));
+  };
+  const auto expect_storage = [&](const CheckpointSourceRequest& wanted, uint32_t id) {
+    const auto source = read_checkpoint_source(files(), wanted);
+    ASSERT_TRUE(source) << source.error().message;
+    EXPECT_EQ(source->storages, std::vector<uint32_t>{id});
+    const auto ranges = source->source->split(*wanted.tables.front(), 1);
+    EXPECT_TRUE(ranges) << ranges.error().message;
+  };
+  create(kStorages + 1, 1);
+  for (const bool was_stopped : {false, true}) {
+    SCOPED_TRACE(was_stopped);
+    const uint32_t id = kStorages + (was_stopped ? 2 : 1);
+    CheckpointSourceRequest first = request();
+    first.tables = {&schema.tables.front()};
+    if (!was_stopped) first.durable_epoch = 9;
+    const auto begun = read_checkpoint_source(files(), first);
+    ASSERT_TRUE(begun) << begun.error().message;
+    EXPECT_EQ(begun->storages, std::vector<uint32_t>{id});
+    ASSERT_TRUE(
+        ddl->append({DdlOperation::drop_storage, id, late, "replaced", StorageType::none, 0, 0}));
+    if (!was_stopped) create(id + 1, late);
+    CheckpointSourceRequest later = first;
+    later.begun = {begun->epoch, begun->input_crc32c, begun->storages};
+    for (const bool is_stopped : {false, true}) {
+      later.durable_epoch = is_stopped ? std::nullopt : std::optional<uint64_t>(9);
+      expect_storage(later, id);
+    }
+  }
 }
 
 /// A missing file is damage, unless the cluster has given up the pin and deleted the file.

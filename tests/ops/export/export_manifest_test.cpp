@@ -46,6 +46,7 @@ ExportManifest random_manifest(std::mt19937_64& random) {
   manifest.is_complete = random() % 2 == 0;
   for (uint64_t i = random() % 5; i > 0; --i) {
     ExportTable table{"t" + std::to_string(i), {{"c", "decimal(4,2)"}}, {}};
+    table.storage = static_cast<uint32_t>(random());
     for (uint64_t part = random() % 5; part > 0; --part) {
       table.parts.push_back({{random(), random()},
                              random() % 2 == 0,
