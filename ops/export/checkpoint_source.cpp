@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -27,6 +28,8 @@ namespace atolldb {
 namespace {
 
 using FoldedStorages = std::map<uint32_t, FoldedStorage>;  // by id
+/// Epochs up to which streams of the log were read, by incarnation, node and logger.
+using ReadStreams = std::map<std::array<uint64_t, 3>, uint64_t>;
 
 /// Greater than the epoch of each DDL record.
 constexpr uint64_t kEndOfDdlLog = UINT64_MAX;
@@ -136,16 +139,24 @@ class FilesFold {
           path_of(LogFilePlace{file.stream.directory,
                                file.stream.node,
                                {file.stream.incarnation, file.stream.logger, file.ordinal}});
+      bool has_records = false;
       const auto visit = [&](const LogBlock& block) -> Result<void> {
+        has_records = true;
         for_each_record(block, [&](const LogRecord& record) {
           if (record.type != LogType::filler) add(record);
         });
         return check(path);
       };
       ATOLL_TRY(read_log_file(files_, file, visit, bytes_, outside));
+      const LogStream& stream = file.stream;
+      if (!has_records) continue;
+      read_streams_[{stream.incarnation, stream.node, stream.logger}] = file.last_epoch;
     }
     return {};
   }
+
+  /// Returns the streams with blocks of records of the epochs that count.
+  const ReadStreams& read_streams() const { return read_streams_; }
 
  private:
   void add(const LogRecord& record) {
@@ -180,6 +191,7 @@ class FilesFold {
   const CheckpointSourceRequest& request_;
   FoldedStorages& storages_;
   uint64_t bytes_ = 0;
+  ReadStreams read_streams_;
   const char* defect_ = nullptr;
   uint32_t defect_storage_ = 0;
 };
@@ -244,12 +256,13 @@ Result<uint64_t> last_epoch_of(FileSystem& file_system, const CheckpointSourceRe
   return last;
 }
 
-uint32_t crc_of_input(const FoldedStorages& storages, const std::vector<PlannedStream>& streams) {
+/// Streams without records do not count, because a start-up may remove their incarnations.
+uint32_t crc_of_input(const FoldedStorages& storages, const ReadStreams& streams) {
   std::vector<uint64_t> words;
   for (const auto& [id, storage] : storages) words.push_back(id);
-  for (const PlannedStream& planned : streams) {
-    const LogStream& stream = planned.stream;
-    words.insert(words.end(), {stream.incarnation, stream.node, stream.logger, planned.last_epoch});
+  for (const auto& [stream, last_epoch] : streams) {
+    words.insert(words.end(), stream.begin(), stream.end());
+    words.push_back(last_epoch);
   }
   return crc32c(std::as_bytes(std::span(words)));
 }
@@ -288,16 +301,16 @@ Result<CheckpointSource> fold_files(FileSystem& file_system,
     ids.push_back(storages[i].id);
   }
   const auto streams = streams_between(savepoint, first, last);
-  const uint32_t input_crc32c = crc_of_input(source->storages(), streams);
+  FilesFold fold(file_system, request, source->storages());
+  if (checkpoint) ATOLL_TRY(fold.read_checkpoint(*checkpoint));
+  if (last >= first) ATOLL_TRY(fold.read_log(streams, first));
+  const uint32_t input_crc32c = crc_of_input(source->storages(), fold.read_streams());
   if (request.begun && request.begun->input_crc32c != input_crc32c) {
     return make_error(ExitCode::identity,
                       fmt::format("export: {}: storages or logs differ from those with which the "
                                   "export has begun: export into a new directory",
                                   request.data_dir));
   }
-  FilesFold fold(file_system, request, source->storages());
-  if (checkpoint) ATOLL_TRY(fold.read_checkpoint(*checkpoint));
-  if (last >= first) ATOLL_TRY(fold.read_log(streams, first));
   for (auto& [id, storage] : source->storages()) {
     const char* defect = storage.finish();
     if (defect == nullptr) continue;

@@ -42,9 +42,9 @@ struct CheckpointSourceRequest {
 struct CheckpointSource {
   std::unique_ptr<ExportSource> source;
   uint64_t epoch = 0;  // the source has all commits up to this epoch
-  /// CRC32C of the ids of the storages, and of the streams of the log with the epoch up to which
-  /// each was read. With the same checkpoint, epoch and storages, it differs if a salvage has cut
-  /// the log meanwhile.
+  /// CRC32C of the ids of the storages, and of the streams of the log that have records, with the
+  /// epoch up to which each was read. With the same checkpoint, epoch and storages, it differs if a
+  /// salvage has cut the log meanwhile.
   uint32_t input_crc32c = 0;
   std::vector<uint32_t> storages;  // ids of the storages of the tables, in the order of the request
 };

@@ -170,6 +170,24 @@ TEST_F(CheckpointSourceTest, ContinuesWithTheEpochOfTheFirstRun) {
   expect_error(salvaged, ExitCode::identity, "logs differ");
 }
 
+TEST_F(CheckpointSourceTest, ContinuesWithoutIncarnationsThatHaveNoRecordsToRead) {
+  for (uint64_t epoch = 10; epoch <= 12; ++epoch) {
+    for (LogWriter& writer : data_.writers) {
+      ASSERT_TRUE(writer.close_epoch(epoch, data_.durable_epoch()));
+    }
+  }
+  ASSERT_EQ(make_checkpoint(files(), "/data", savepoint(), 10, 10), "");
+  const auto begun = read_checkpoint_source(files(), request());
+  ASSERT_TRUE(begun) << begun.error().message;
+  EXPECT_GE(begun->epoch, 10u);
+  // The next start-up removes the incarnation from the savepoint.
+  ASSERT_EQ(data_.begin({kFirst, kSecond}), "");
+  ASSERT_EQ(savepoint().incarnations.front().number, data_.start.incarnation);
+  CheckpointSourceRequest wanted = request();
+  wanted.begun = {begun->epoch, begun->input_crc32c};
+  expect_epoch(wanted, begun->epoch);
+}
+
 TEST_F(CheckpointSourceTest, IsRefusedIfTheRecordsNeedTooMuchMemory) {
   ASSERT_NO_FATAL_FAILURE(take_checkpoint());
   const ExportSchema schema = schema_of("s1");
