@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/log/savepoint_snapshots.h"
 #include "engine/recovery/salvage.h"
 #include "ops/export/export_manifest.h"
 #include "tests/cluster/export_cluster.h"
@@ -115,8 +116,17 @@ void forget_last_part_of_heap(const std::string& directory) {
 TEST_F(CheckpointExportTest, ContinuesAnUnfinishedExportAndKeepsItsCompleteFiles) {
   ASSERT_NO_FATAL_FAILURE(start());
   const auto csv = fill(rounds(1'000, 10'000));
+  Tables tables;
+  for (const auto& [table, file] : csv) tables[table] = rows_of({file});
+  // The last parts of the heap are only in the log.
+  ASSERT_EQ(atoll({"checkpoint", "take"}).code, 0);
+  for (int again = 0; again < 3; ++again) {
+    ASSERT_EQ(import("heap", csv.at("heap")).code, 0);
+    tables["heap"].merge(rows_of({csv.at("heap")}));
+  }
   const std::string directory = path("begun");
   ASSERT_EQ(export_to(directory, {"--parts", "3"}).code, 0);
+  expect_tables("begun", tables);
   const auto expected = files_of(directory);
   const auto first = directory + "/heap/" + part_name(0);
   const auto resume = [&] { return atoll({"export", "--resume", directory}); };
@@ -140,6 +150,95 @@ TEST_F(CheckpointExportTest, ContinuesAnUnfinishedExportAndKeepsItsCompleteFiles
   ASSERT_NO_FATAL_FAILURE(start());
   ASSERT_NO_FATAL_FAILURE(expect_continued(resume()));
   EXPECT_EQ(std::filesystem::last_write_time(first), written);
+}
+
+/// Pins the checkpoint of an export as an export does that is killed later. REQUIRES: the cluster
+/// is stopped, and keeps the checkpoint.
+void leave_pin(const std::string& data_dir, const std::string& directory) {
+  PosixFileSystem files;
+  const auto manifest = read_export_manifest(files, directory);
+  ASSERT_TRUE(manifest && *manifest);
+  auto read = read_savepoint(files, data_dir);
+  ASSERT_TRUE(read && *read);
+  const auto pinned = pin_snapshot(files, data_dir, (*read)->savepoint, (*manifest)->snapshot,
+                                   std::string(kBackupPinPrefix) + (*manifest)->pin);
+  ASSERT_TRUE(pinned) << pinned.error().message;
+}
+
+TEST_F(CheckpointExportTest, APinKeepsItsCheckpointAndLogOverCheckpointsAndRestarts) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const auto csv = fill(rounds(500, 5'000));
+  ASSERT_EQ(atoll({"checkpoint", "take"}).code, 0);
+  ASSERT_EQ(import("heap", csv.at("heap")).code, 0);
+  const std::string directory = path("begun");
+  ASSERT_EQ(export_to(directory, {"--parts", "3"}).code, 0);
+  const auto expected = files_of(directory);
+  const auto resume = [&](const std::string& export_directory) {
+    return atoll({"export", "--resume", export_directory});
+  };
+  const auto expect_continued = [&] {
+    const Ran ran = resume(directory);
+    ASSERT_EQ(ran.code, 0) << ran.error;
+    EXPECT_EQ(files_of(directory), expected);
+    EXPECT_TRUE(pins().empty());
+  };
+  const auto leave_unfinished = [&] {
+    ASSERT_NO_FATAL_FAILURE(forget_last_part_of_heap(directory));
+    ASSERT_NO_FATAL_FAILURE(leave_pin(config_.cluster.data_dir, directory));
+  };
+  stop();
+  ASSERT_NO_FATAL_FAILURE(leave_unfinished());
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_EQ(import("heap", csv.at("heap")).code, 0);
+  ASSERT_EQ(atoll({"checkpoint", "take"}).code, 0);
+  // Neither a complete export nor one that is refused removes the pin of another.
+  const std::vector<std::string> left = pins();
+  ASSERT_EQ(left.size(), 1u);
+  const std::string dead = path("dead");
+  std::filesystem::copy(directory, dead, std::filesystem::copy_options::recursive);
+  PosixFileSystem files;
+  auto manifest = read_export_manifest(files, dead);
+  ASSERT_TRUE(manifest && *manifest);
+  (*manifest)->pin += "-dead";
+  ASSERT_TRUE(write_export_manifest(files, dead, **manifest));
+  const Ran refused = resume(dead);
+  EXPECT_EQ(refused.code, 1) << refused.error;
+  EXPECT_EQ(pins(), left);
+  (*manifest)->is_complete = true;
+  ASSERT_TRUE(write_export_manifest(files, dead, **manifest));
+  const Ran complete = resume(dead);
+  EXPECT_EQ(complete.code, 0) << complete.error;
+  EXPECT_EQ(pins(), left);
+  // A storage of the export is dropped, and the cluster restarts and stops.
+  ASSERT_EQ(atoll({"storage", "drop", "tree"}).code, 0);
+  ASSERT_EQ(atoll({"checkpoint", "take"}).code, 0);
+  stop();
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_NO_FATAL_FAILURE(expect_continued());
+}
+
+TEST_F(CheckpointExportTest, OfAStoppedClusterContinuesAfterTheNextStartUp) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  fill(rounds(500, 5'000));
+  ASSERT_EQ(atoll({"checkpoint", "take"}).code, 0);
+  // The log after the checkpoint has no records.
+  stop();
+  const std::string directory = path("begun");
+  ASSERT_EQ(export_to(directory, {"--parts", "3"}).code, 0);
+  const auto expected = files_of(directory);
+  for (const bool is_pinned : {true, false}) {
+    SCOPED_TRACE(is_pinned);
+    ASSERT_NO_FATAL_FAILURE(forget_last_part_of_heap(directory));
+    if (is_pinned) {
+      ASSERT_NO_FATAL_FAILURE(leave_pin(config_.cluster.data_dir, directory));
+    }
+    ASSERT_NO_FATAL_FAILURE(start());
+    const Ran ran = atoll({"export", "--resume", directory});
+    ASSERT_EQ(ran.code, 0) << ran.error;
+    EXPECT_EQ(files_of(directory), expected);
+    EXPECT_TRUE(pins().empty());
+    stop();
+  }
 }
 
 TEST_F(CheckpointExportTest, OnAFullDiskRemovesItsPinAndCanContinueLater) {
@@ -243,8 +342,12 @@ TEST_F(CheckpointExportTest, KilledAtRandomInstantsContinuesWithItsEpoch) {
   for (const auto& [table, file] : csv) expected[table] = rows_of({file});
   uint64_t killed = 0;
   uint64_t continued = 0;
+  ASSERT_EQ(atoll({"checkpoint", "take"}).code, 0);
   for (uint64_t round = 0; round < rounds(4, 60); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
+    // These records are only in the log.
+    ASSERT_EQ(import("heap", csv.at("heap")).code, 0);
+    expected["heap"].merge(rows_of({csv.at("heap")}));
     const std::string name = "killed" + std::to_string(round);
     const std::string directory = path(name);
     const std::vector<std::string> begin =
