@@ -502,11 +502,13 @@ Result<OwnExport> export_checkpoint(FileSystem& files, const ClusterChoice& choi
   return own;
 }
 
-/// Returns whether the cluster has checkpoints. If its data cannot be found, the caller's next step
-/// reports that.
-bool has_checkpoints(FileSystem& files, const ClusterChoice& choice, const ExportOptions& options) {
+/// Returns the scheme of the cluster's data. If they cannot be found, it returns nothing, and the
+/// caller's next step reports that.
+std::optional<DurabilityScheme> scheme_of(FileSystem& files, const ClusterChoice& choice,
+                                          const ExportOptions& options) {
   const auto data = find_log_data(files, choice, options);
-  return data && data->savepoint.scheme == DurabilityScheme::silor;
+  if (!data) return std::nullopt;
+  return data->savepoint.scheme;
 }
 
 }  // namespace
@@ -531,9 +533,15 @@ Result<void> export_snapshot(const ClusterChoice& choice, const ExportOptions& o
     std::fflush(stdout);
     return options.wants_parquet ? convert_to_parquet(directory, options.python) : Result<void>();
   };
-  if (has_checkpoints(files, choice, options)) {
+  const auto scheme = scheme_of(files, choice, options);
+  if (scheme == DurabilityScheme::silor) {
     ATOLL_ASSIGN(const OwnExport own, export_checkpoint(files, choice, options, directory, live));
     return finish(own);
+  }
+  if (scheme && options.memory_bytes != 0) {
+    return make_error(ExitCode::usage,
+                      "--memory: the cluster has durability.scheme \"gleaned\", and an export of a "
+                      "snapshot keeps no tables in memory: remove the option");
   }
   ATOLL_ASSIGN(OwnExport own, options.is_resumed ? resume_export(files, options, directory)
                                                  : begin_export(files, choice, options, directory));

@@ -147,6 +147,7 @@ TEST_F(ExportTest, RefusesWhatDoesNotFitTheUnfinishedExport) {
     refuse(import("tree", schema_, {"--connections", threads}), 2, "--connections");
   }
   refuse(export_to(path("none"), {"--format", "xml"}), 2, "--format");
+  refuse(export_to(path("none"), {"--memory", "1GiB"}), 2, "--memory: the cluster has");
   refuse(atoll({"export", "--resume", path("none")}), 1, "holds no export");
   refuse(export_to(path("none"), {"--snapshot", "999"}), 1, "999");
   EXPECT_FALSE(fs::exists(path("none"))) << "a refused export leaves nothing";
