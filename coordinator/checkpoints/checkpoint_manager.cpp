@@ -148,11 +148,12 @@ CheckpointInput CheckpointManager::next_task(uint32_t id) {
 Result<CheckpointMetadata> CheckpointManager::copy_and_install(const CheckpointInput& task,
                                                                bool& may_be_named) {
   ATOLL_ASSIGN(CheckpointMetadata metadata, job_.copy(task));
-  // A commit whose records the copy may have seen has made its epoch dirty (R27).
-  mark_estimates(dirty_epoch(context_.nodes) >= task.replay_epoch, metadata.storages);
   ATOLL_TRY(await_logged_drops());
   metadata.end_epoch = end_epoch_of_checkpoint(control_.epochs);
   ATOLL_ASSIGN(const uint64_t durable_epoch, await_durable(metadata.end_epoch));
+  // A commit stores its records before it makes its epoch dirty (R27). The copy has records up to
+  // the end epoch only (R89), and once that epoch is durable, all its commits have done both.
+  mark_estimates(dirty_epoch(context_.nodes) >= task.replay_epoch, metadata.storages);
   // From here on metadata may exist that name the files, even after an error (R91).
   may_be_named = true;
   ATOLL_TRY(
