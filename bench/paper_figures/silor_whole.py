@@ -6,8 +6,8 @@ from paper_figures.experiments import Outcome
 from paper_figures.silor_recovery import KilledCluster
 from paper_figures.silor_runs import NO_CHECKPOINTS, SILOR, System, run_in_turns, run_ycsb
 
-# Nodes read it at their start: records of up to so many bytes are logged as whole versions. It is
-# no key of the config, because users need not choose it.
+# Nodes read the variable at start-up: records of up to so many bytes are logged as whole versions.
+# It is no key of the config, because users need not choose it.
 LIMIT = "ATOLL_WHOLE_VERSION_BYTES"
 RECORD_BYTES = (64, 128, 256, 512)
 SMOKE_RECORD_BYTES = (128,)
