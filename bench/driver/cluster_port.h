@@ -40,7 +40,8 @@ class ClusterPort {
   /// (coordinator/README.md), and the slowest epoch from `epoch` on. Null: unknown.
   virtual nlohmann::json acknowledgement([[maybe_unused]] uint64_t epoch) { return nullptr; }
 
-  /// Returns whether run_job is allowed. A client in the network needs the right `administration`.
+  /// Returns whether run_job is allowed. A client in the network needs the rights `procedures` and
+  /// `administration`, and may run some jobs only (shared/network/PROTOCOL.md).
   virtual bool may_run_jobs() const { return true; }
 
   // The functions below are for benchmarks on a cluster that runs on, and for clients.

@@ -38,7 +38,7 @@ ConnectedCluster::ConnectedCluster(Config config, std::vector<Member> members)
     : Cluster(std::move(config)),
       members_(std::move(members)),
       durability_(members_.front().status.value("durability", "unknown")),
-      may_administer_(std::ranges::all_of(members_, &Member::may_administer)) {}
+      may_run_jobs_(std::ranges::all_of(members_, &Member::may_run_jobs)) {}
 
 Result<ConnectedCluster::Member> ConnectedCluster::connect_member(const ConnectionTarget& target) {
   CHECK(target.network.has_value());
@@ -48,7 +48,7 @@ Result<ConnectedCluster::Member> ConnectedCluster::connect_member(const Connecti
   ATOLL_ASSIGN(member.status, member.connection->call(ControlOperation::status, Json::object()));
   ATOLL_ASSIGN(ClientTransport* const session, member.connection->session());
   member.node = session->node();
-  member.may_administer = session->may_administer();
+  member.may_run_jobs = session->may_run_jobs();
   return member;
 }
 

@@ -38,8 +38,8 @@ class ConnectedCluster final : public Cluster {
   Result<std::unique_ptr<ClientTransport>> open_session(uint32_t node) const;
   /// Returns the durability as the status of the cluster says it.
   const std::string& durability() const { return durability_; }
-  /// Returns whether the keys of the sessions have the right `administration`, which jobs need.
-  bool may_administer() const { return may_administer_; }
+  /// Returns whether the keys of the sessions have the rights that jobs need.
+  bool may_run_jobs() const { return may_run_jobs_; }
 
  private:
   struct Member {
@@ -47,7 +47,7 @@ class ConnectedCluster final : public Cluster {
     std::unique_ptr<shell::Connection> connection;
     Json status;  // of the cluster
     uint32_t node = 0;
-    bool may_administer = false;
+    bool may_run_jobs = false;
   };
 
   ConnectedCluster(Config config, std::vector<Member> members);
@@ -61,7 +61,7 @@ class ConnectedCluster final : public Cluster {
   std::mutex mutex_;             // `ask` holds it: progress of a run is asked by another thread
   std::vector<Member> members_;  // by node
   const std::string durability_;
-  const bool may_administer_;
+  const bool may_run_jobs_;
 };
 
 /// Gives a benchmark driver access to a cluster in the network.
@@ -72,7 +72,7 @@ class ConnectedPort final : public BenchPort {
 
   std::string mode() const override { return "network"; }
   std::string durability() const override { return connected_.durability(); }
-  bool may_run_jobs() const override { return connected_.may_administer(); }
+  bool may_run_jobs() const override { return connected_.may_run_jobs(); }
   Result<std::unique_ptr<bench::Transport>> connect(uint32_t node,
                                                     const bench::ClientRoute& route) override;
 

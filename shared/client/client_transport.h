@@ -129,8 +129,8 @@ class ClientTransport {
   /// incarnations.
   virtual bool is_open() = 0;
   virtual uint64_t incarnation() const = 0;
-  /// Returns whether the client may send the control requests of administrators.
-  virtual bool may_administer() const { return true; }
+  /// Returns whether the client may start jobs.
+  virtual bool may_run_jobs() const { return true; }
   virtual uint32_t node() const = 0;
   /// Returns the limit of an input: procedures.max_input of the cluster.
   virtual uint32_t max_input_bytes() const = 0;

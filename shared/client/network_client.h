@@ -44,7 +44,10 @@ class NetworkClient final : public ClientTransport {
   bool is_open() override;
   uint64_t incarnation() const override { return session_.incarnation; }
   uint32_t node() const override { return session_.node; }
-  bool may_administer() const override { return (session_.rights & kMayAdminister) != 0; }
+  bool may_run_jobs() const override {
+    constexpr uint32_t kNeeded = kMayAdminister | kMayCallProcedures;
+    return (session_.rights & kNeeded) == kNeeded;
+  }
   uint32_t max_input_bytes() const override { return session_.max_input_bytes; }
   const NetworkLink::Session& session() const { return session_; }
   /// Returns the size of the parts of long inputs that the connection has not taken yet.

@@ -370,8 +370,8 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::optional_path, ATOLL_CONFIG(network.authorised_keys), {1, kMaxPathBytes},
         "Clients that may connect, one per line: KEY NAME RIGHTS. RIGHTS is a list of read, "
         "write,\n"
-        "procedures and administration (storages, sessions). Nodes read the file again when it\n"
-        "changes."),
+        "procedures and administration (storages, sessions; with procedures also the jobs of\n"
+        "`atoll bench`). Nodes read the file again when it changes."),
     row(KeyKind::boolean, ATOLL_CONFIG(network.without_keys),
         "Without key_file: accept all clients, with all rights. Only on a loopback address, where\n"
         "all users of the machine can connect."),

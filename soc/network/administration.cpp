@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "shared/base/check.h"
@@ -16,12 +17,20 @@ namespace {
 /// A node and the coordinator answer these requests within milliseconds, unless all processors are
 /// busy. Requests that change the catalog have kDdlTimeout, and their own queue.
 constexpr std::chrono::milliseconds kShortTimeout{10'000};
+/// Most bytes of a job's name that an error repeats.
+constexpr size_t kMaxJobNameText = 60;
 /// Most bytes of the entries of a list in one answer.
 constexpr size_t kListBytes = 32u << 10;
 
+/// Jobs that network clients may start: those of `atoll bench ... --connect`. A job gets a worker
+/// for itself, with an input that it parses. So the jobs of a run, and those of libraries, are for
+/// processes of this machine only.
+constexpr std::array<std::string_view, 6> kJobsOfClients = {
+    "tpcc.load", "tpcc.verify", "tpcc.survey", "ycsb.load", "ycsb.verify", "ycsb.survey"};
+
 struct Served {
   ControlOperation operation;
-  uint32_t rights;  // one of these suffices
+  uint32_t rights;  // one of these suffices, except to start a job, which needs all of them
   bool is_of_node;  // this node serves it, not the coordinator
   std::chrono::milliseconds timeout;
 };
@@ -34,7 +43,8 @@ constexpr std::array kServed = {
     Served{ControlOperation::storage_drop, kMayAdminister, false, kDdlTimeout},
     Served{ControlOperation::session_list, kMayAdminister, true, kShortTimeout},
     Served{ControlOperation::session_kill, kMayAdminister, true, kShortTimeout},
-    Served{ControlOperation::job_start, kMayAdminister, true, kShortTimeout},
+    // A job reads and writes records, as a procedure does.
+    Served{ControlOperation::job_start, kMayAdminister | kMayCallProcedures, true, kShortTimeout},
     Served{ControlOperation::job_wait, kMayAdminister, true, kShortTimeout},
     Served{ControlOperation::job_stop, kMayAdminister, true, kShortTimeout}};
 
@@ -157,6 +167,24 @@ std::string fault_of_after(ControlOperation operation, const Json& request) {
   return after->is_string() ? "" : "its member \"after\" is no text";
 }
 
+/// Returns the name of the job that a request starts. Its text is empty if it has none.
+std::string job_name(const Json& request) {
+  const auto name = request.find("name");
+  return name != request.end() && name->is_string() ? name->get<std::string>() : "";
+}
+
+/// Returns why no client may send the request, or an empty text.
+std::string refused_job(ControlOperation operation, const Json& request) {
+  if (operation != ControlOperation::job_start) return "";
+  const std::string name = job_name(request);
+  if (std::ranges::find(kJobsOfClients, name) != kJobsOfClients.end()) return "";
+  std::string allowed;
+  for (const std::string_view each : kJobsOfClients) allowed += " " + std::string(each);
+  return "job \"" + name.substr(0, kMaxJobNameText) +
+         "\": network clients may start only these jobs:" + allowed +
+         ": start it on a machine of the cluster";
+}
+
 /// Returns the part of the answer that clients may see and that fits into one answer.
 Json answer_for_client(ControlOperation operation, const Json& request, const Json& answer) {
   switch (operation) {
@@ -173,6 +201,18 @@ Json answer_for_client(ControlOperation operation, const Json& request, const Js
   }
 }
 
+/// Returns the input of a request, or a usage error.
+Result<Json> request_of(const NetworkCall& call, ControlOperation operation) {
+  Json request = call.input.empty() ? Json::object() : parse_json(call.input);
+  if (!request.is_object()) {
+    return make_error(ExitCode::usage, call.procedure + ": its input is no JSON object");
+  }
+  if (const std::string fault = fault_of_after(operation, request); !fault.empty()) {
+    return make_error(ExitCode::usage, call.procedure + ": " + fault);
+  }
+  return request;
+}
+
 std::vector<std::byte> bytes_of(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
@@ -187,11 +227,17 @@ NetworkAdministration::NetworkAdministration(Endpoints endpoints, OnDone on_done
   catalog_.thread = std::thread([this] { run(catalog_, "net-catalog"); });
 }
 
-std::optional<uint32_t> NetworkAdministration::sufficient_rights(std::string_view procedure) {
+bool NetworkAdministration::serves(std::string_view procedure) {
+  return find_served(procedure) != nullptr;
+}
+
+uint32_t NetworkAdministration::missing_rights(std::string_view procedure, uint32_t rights) {
   const Served* const served = find_served(procedure);
-  if (served == nullptr) return std::nullopt;
+  if (served == nullptr) return kMayAdminister & ~rights;
   DCHECK(served->rights != 0);
-  return served->rights;
+  if (served->operation == ControlOperation::job_start) return served->rights & ~rights;
+  if ((served->rights & rights) != 0) return 0;
+  return uint32_t{1} << std::countr_zero(served->rights);
 }
 
 NetworkAdministration::Lane& NetworkAdministration::lane_of(const NetworkCall& call) {
@@ -285,13 +331,21 @@ void NetworkAdministration::run(Lane& lane, const char* name) {
 }
 
 void NetworkAdministration::answer(NetworkCall& call) const {
-  const Result<Json> asked = ask(call);
+  const Served* const served = find_served(call.procedure);
+  CHECK(served != nullptr);
+  const Result<Json> request = request_of(call, served->operation);
+  const std::string refused = request ? refused_job(served->operation, *request) : "";
+  const Result<Json> asked = !request           ? std::unexpected(request.error())
+                             : !refused.empty() ? Result<Json>(make_error(ExitCode::usage, refused))
+                                                : ask(served->operation, *request);
   ProcedureOutcome& outcome = call.outcome;
   // The answer of an error has its whole text, because `message` has a limit.
   const Json body = asked ? *asked
                           : Json{{"code", static_cast<int>(asked.error().code)},
                                  {"message", asked.error().message}};
-  outcome.status = asked ? Status::ok : status_of(asked.error().code);
+  outcome.status = asked              ? Status::ok
+                   : !refused.empty() ? Status::permission_denied
+                                      : status_of(asked.error().code);
   if (!asked) outcome.message = asked.error().message;
   outcome.output = bytes_of(body.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (outcome.output.size() <= kSessionPartBytes) return;
@@ -301,21 +355,13 @@ void NetworkAdministration::answer(NetworkCall& call) const {
                     std::to_string(kSessionPartBytes) + " bytes";
 }
 
-Result<Json> NetworkAdministration::ask(const NetworkCall& call) const {
-  const Served* const served = find_served(call.procedure);
-  CHECK(served != nullptr);
-  const Json body = call.input.empty() ? Json::object() : parse_json(call.input);
-  if (!body.is_object()) {
-    return make_error(ExitCode::usage, call.procedure + ": its input is no JSON object");
-  }
-  if (const std::string fault = fault_of_after(served->operation, body); !fault.empty()) {
-    return make_error(ExitCode::usage, call.procedure + ": " + fault);
-  }
-  const ControlClient client(served->is_of_node ? endpoints_.node : endpoints_.coordinator);
+Result<Json> NetworkAdministration::ask(ControlOperation operation, const Json& request) const {
+  const Served& served = *std::ranges::find(kServed, operation, &Served::operation);
+  const ControlClient client(served.is_of_node ? endpoints_.node : endpoints_.coordinator);
   ATOLL_ASSIGN(const Json answer,
-               client.call(served->operation, members_of_request(body), served->timeout,
+               client.call(operation, members_of_request(request), served.timeout,
                            [this] { return ends_.load(std::memory_order_relaxed); }));
-  return answer_for_client(served->operation, body, answer);
+  return answer_for_client(operation, request, answer);
 }
 
 }  // namespace atolldb

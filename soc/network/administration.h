@@ -43,9 +43,10 @@ class NetworkAdministration {
   NetworkAdministration& operator=(const NetworkAdministration&) = delete;
   ~NetworkAdministration() { stop(); }
 
-  /// Returns the rights of which a request needs one: bits of NetworkRight. Returns nothing if it
-  /// is no request of this class.
-  static std::optional<uint32_t> sufficient_rights(std::string_view procedure);
+  static bool serves(std::string_view procedure);
+  /// Returns the rights that a request needs and `rights` lacks: bits of NetworkRight. REQUIRES:
+  /// the name begins with kAdministrationPrefix.
+  static uint32_t missing_rights(std::string_view procedure, uint32_t rights);
 
   /// Takes over a call, and gives it to `on_done` later. Returns a reason if it does not.
   std::optional<Refusal> submit(NetworkCall& call);
@@ -67,7 +68,8 @@ class NetworkAdministration {
   size_t waiting_of(const NetworkSession& session) const;  // REQUIRES: mutex_ is held
   void run(Lane& lane, const char* name);
   void answer(NetworkCall& call) const;
-  Result<Json> ask(const NetworkCall& call) const;
+  /// Sends the request to its process. REQUIRES: clients may send it.
+  Result<Json> ask(ControlOperation operation, const Json& request) const;
 
   const Endpoints endpoints_;
   const OnDone on_done_;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <sstream>
@@ -163,10 +162,7 @@ std::string rights_text(uint32_t rights) {
 uint32_t missing_rights(std::string_view procedure, std::span<const std::byte> input,
                         uint32_t rights) {
   if (procedure.starts_with(kAdministrationPrefix)) {
-    const uint32_t sufficient =
-        NetworkAdministration::sufficient_rights(procedure).value_or(kMayAdminister);
-    if ((sufficient & rights) != 0) return 0;
-    return uint32_t{1} << std::countr_zero(sufficient);
+    return NetworkAdministration::missing_rights(procedure, rights);
   }
   if (!procedure.starts_with("kv.")) return kMayCallProcedures & ~rights;
   uint64_t incarnation = 0;

@@ -377,7 +377,7 @@ void NetworkGateway::take_request(NetworkSession& session, const WireRequest& re
 
 void NetworkGateway::submit(NetworkSession& session, NetworkCall& call,
                             std::optional<Refusal> refusal) {
-  const bool is_control = NetworkAdministration::sufficient_rights(call.procedure).has_value();
+  const bool is_control = NetworkAdministration::serves(call.procedure);
   if (!refusal) refusal = is_control ? administration_.submit(call) : sink_.admit(call);
   if (!refusal && is_control) return;
   if (refusal) {

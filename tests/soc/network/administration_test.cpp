@@ -2,6 +2,7 @@
 #include "soc/network/administration.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -22,7 +23,8 @@ namespace {
 class NetworkAdministrationTest : public NetworkGatewayTest {};
 
 TEST_F(NetworkAdministrationTest, ControlRequestsNeedTheirRightAndAreAnsweredByTheirProcess) {
-  allow(to_hex(alice_) + " alice read,write,procedures\n" + to_hex(bob_) + " bob administration\n");
+  allow(to_hex(alice_) + " alice read,write,procedures\n" + to_hex(bob_) +
+        " bob procedures,administration\n");
   endpoints_ = {"ipc://" + folder_ + "/coordinator", "ipc://" + folder_ + "/node"};
   const auto answer_as = [](const char* process) {
     return [process](const ControlRequest& request, const ControlReply& reply) {
@@ -48,7 +50,7 @@ TEST_F(NetworkAdministrationTest, ControlRequestsNeedTheirRightAndAreAnsweredByT
     EXPECT_EQ(denied.status, Status::permission_denied) << op;
     EXPECT_NE(denied.message.find("lacks the right administration"), std::string::npos)
         << denied.message;
-    const SessionReply done = ask(**administrator, op, "{}");
+    const SessionReply done = ask(**administrator, op, R"({"name": "ycsb.load"})");
     EXPECT_EQ(done.status, Status::ok) << op << done.message;
     if (std::string(op) == "session.list") {
       EXPECT_EQ(json_of(done), Json({{"sessions", Json::array()}, {"more", false}}));
@@ -87,6 +89,47 @@ TEST_F(NetworkAdministrationTest, ControlRequestsNeedTheirRightAndAreAnsweredByT
   EXPECT_EQ(failed.status, Status::invalid_argument);
   EXPECT_EQ(json_of(failed)["code"], static_cast<int>(ExitCode::usage));
   EXPECT_EQ(json_of(failed)["message"], std::string(500, 'x'));
+}
+
+TEST_F(NetworkAdministrationTest, ClientsStartOnlyTheJobsOfARemoteBenchmark) {
+  allow(to_hex(alice_) + " alice procedures,administration\n" + to_hex(bob_) +
+        " bob administration\n");
+  endpoints_.node = "ipc://" + folder_ + "/node";
+  std::atomic<int> started{0};
+  auto node = ControlServer::start(
+      endpoints_.node, [&](const ControlRequest& /*request*/, const ControlReply& reply) {
+        ++started;
+        reply(Json{{"job", 1}});
+      });
+  ASSERT_TRUE(node && start());
+  auto client = NetworkClient::connect(address());
+  auto without_data = NetworkClient::connect(address("bob"));
+  ASSERT_TRUE(client && without_data);
+  const auto start_job = [](NetworkClient& from, const std::string& input) {
+    return from.call("atoll.job.start", std::as_bytes(std::span(input)));
+  };
+  for (const char* refused :
+       {R"({"name": "tpcc.run"})", R"({"name": "ycsb.run"})", R"({"name": "ycsb.load\u0000"})",
+        R"({"name": "mine.job"})", R"({"name": ["ycsb.load"]})", R"({"name": 1})", "{}"}) {
+    const SessionReply reply = start_job(**client, refused);
+    EXPECT_EQ(reply.status, Status::permission_denied) << refused;
+    EXPECT_NE(reply.message.find("network clients may start only these jobs: tpcc.load"),
+              std::string::npos)
+        << reply.message;
+  }
+  EXPECT_EQ(started, 0);
+  int expected = 0;
+  for (const char* name :
+       {"tpcc.load", "tpcc.verify", "tpcc.survey", "ycsb.load", "ycsb.verify", "ycsb.survey"}) {
+    const std::string input = Json{{"name", name}}.dump();
+    EXPECT_EQ(start_job(**client, input).status, Status::ok) << name;
+    EXPECT_EQ(started, ++expected);
+    const SessionReply denied = start_job(**without_data, input);
+    EXPECT_EQ(denied.status, Status::permission_denied) << name;
+    EXPECT_NE(denied.message.find("lacks the right procedures"), std::string::npos)
+        << denied.message;
+  }
+  EXPECT_EQ(started, expected);
 }
 
 TEST_F(NetworkAdministrationTest, OutputsOfAJobArriveInPartsAndTheQuestionDoesNotWait) {

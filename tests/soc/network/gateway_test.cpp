@@ -113,6 +113,12 @@ TEST_F(NetworkGatewayTest, AClientMayOnlySendWhatItsKeyAllows) {
   EXPECT_EQ(missing_rights("atoll.storage.describe", {}, kMayWrite), 0u);
   EXPECT_EQ(missing_rights("atoll.storage.describe", {}, kMayAdminister), uint32_t{kMayRead});
   EXPECT_EQ(missing_rights("atoll.storage.list", {}, kMayWrite), uint32_t{kMayRead});
+  // A job needs both rights.
+  const uint32_t of_job = kMayAdminister | kMayCallProcedures;
+  EXPECT_EQ(missing_rights("atoll.job.start", {}, of_job), 0u);
+  EXPECT_EQ(missing_rights("atoll.job.start", {}, kMayAdminister), uint32_t{kMayCallProcedures});
+  EXPECT_EQ(missing_rights("atoll.job.start", {}, kMayCallProcedures), uint32_t{kMayAdminister});
+  EXPECT_EQ(missing_rights("atoll.job.start", {}, kMayRead), of_job);
 }
 
 TEST_F(NetworkGatewayTest, AChangedFileOfKeysHoldsAtOnce) {
