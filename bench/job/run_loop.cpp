@@ -17,6 +17,14 @@ uint64_t RunLoop::pause(WorkerResult& result, uint64_t until) {
   return after;
 }
 
+void RunLoop::await_start() {
+  while (monotonic_ns() + kCheckNs < times_.start_ns) {
+    if (context_.should_stop()) return;  // run_until checks it again
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kCheckNs));
+  }
+  wait_until_ns(times_.start_ns);
+}
+
 void RunLoop::fail(std::string_view what, Status status) {
   if (status == Status::volatile_pool_exhausted) {
     ended_early_ = fmt::format("the volatile pool of node {} is full", context_.node());

@@ -49,7 +49,7 @@ class RunLoop {
   /// WorkerResult with a default constructor.
   template <typename Counts, typename Transact, typename Between>
   Result<void> go(Counts& result, Transact&& transact, Between&& between) {
-    wait_until_ns(times_.start_ns);
+    await_start();
     const uint64_t start_ns = monotonic_ns();
     const uint64_t start = clock_.ticks();
     const uint64_t warm = start + clock_.from_ns(times_.warmup_ms * 1'000'000);
@@ -108,6 +108,8 @@ class RunLoop {
     return now;
   }
 
+  /// Waits for the common start, or until the job must stop.
+  void await_start();
   bool is_stopped() const { return !ended_early_.empty() || !error_.message.empty(); }
   bool must_stop();
   void tell_others();

@@ -1,8 +1,27 @@
 #include "bench/job/run_times.h"
 
 #include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/common/clock.h"
 
 namespace atolldb::bench {
+
+Result<void> RunTimes::check(std::string_view benchmark) const {
+  const auto wrong = [&](const std::string& why) {
+    return make_error(ExitCode::usage, std::string(benchmark) + ": run: " + why);
+  };
+  if (warmup_ms > kMaxMs || run_ms > kMaxMs) {
+    return wrong("a warm-up of " + std::to_string(warmup_ms) + " ms and a run of " +
+                 std::to_string(run_ms) + " ms: each has at most " + std::to_string(kMaxMs));
+  }
+  const uint64_t now_ns = monotonic_ns();
+  if (start_ns > now_ns && start_ns - now_ns > kMaxStartDelayNs) {
+    return wrong("begins in " + std::to_string((start_ns - now_ns) / 1'000'000'000) +
+                 " s: at most 60 s are possible");
+  }
+  return {};
+}
 
 void RunTimes::put(nlohmann::json& json) const {
   json["run_number"] = run_number;

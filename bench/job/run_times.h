@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "shared/base/error.h"
 
 namespace atolldb::bench {
 
@@ -17,6 +20,14 @@ struct RunTimes {
   uint64_t seed_of(uint64_t seed, uint32_t node, uint32_t number) const {
     return (seed * 1'000'003 + run_number) * 65'537 + (uint64_t{node} << 16 | number);
   }
+
+  /// Longest warm-up, and longest run.
+  static constexpr uint64_t kMaxMs = 86'400'000;
+  /// The workers wait at most this time for the common start.
+  static constexpr uint64_t kMaxStartDelayNs = 60'000'000'000;
+  /// Checks the times of a run that begins now on this machine. `benchmark`: prefix of the error.
+  /// Error: usage.
+  Result<void> check(std::string_view benchmark) const;
 
   /// `put` adds all members to an object; `take` reads them (throws nlohmann's exceptions).
   void put(nlohmann::json& json) const;

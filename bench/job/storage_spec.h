@@ -1,17 +1,21 @@
 // The storages of a benchmark: parameters for their creation, and the look-up by jobs.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/api/storage_lookup.h"
 #include "engine/array/array.h"
 #include "engine/hash/hash_key.h"
 #include "engine/mastertree/mastertree.h"
 #include "engine/sequential/sequential.h"
+#include "shared/base/check.h"
 
 namespace atolldb::bench {
 
@@ -52,34 +56,53 @@ class StoredId {
   std::array<std::byte, sizeof(uint64_t)> bytes_;
 };
 
-/// Finds storages and remembers the first missing one.
+/// Finds storages and remembers the first one that is missing, or that has other sizes than its
+/// spec. A job reads whole records of arrays into rows of its own, so the sizes must be equal.
 class StorageOpener {
  public:
-  explicit StorageOpener(ControlSegment& control) : control_(control) {}
+  /// An array of 0 records in `specs` may have any number of them.
+  StorageOpener(ControlSegment& control, std::vector<StorageSpec> specs)
+      : control_(control), specs_(std::move(specs)) {}
 
-  /// Returns the storage. If it is missing, returns an empty control block: handles may be made
-  /// from it but not used. Check `missing` first.
-  StorageControl& find(std::string_view name, StorageType type) {
-    StorageControl* storage = find_storage(control_, name, type);
-    if (storage != nullptr) return *storage;
-    if (missing_.empty()) missing_ = name;
-    empty_.type = type;
+  /// Returns the storage. If it is missing or wrong, returns an empty control block: handles may be
+  /// made from it but not used. Check `fault` first. REQUIRES: the specs have the name.
+  StorageControl& find(std::string_view name) {
+    const auto spec = std::ranges::find(specs_, name, &StorageSpec::name);
+    CHECK(spec != specs_.end());
+    StorageControl* const storage = find_storage(control_, name, spec->type);
+    const std::string fault =
+        storage == nullptr ? std::string("not found") : fault_of(*storage, *spec);
+    if (fault.empty()) return *storage;
+    if (fault_.empty()) fault_ = "storage \"" + std::string(name) + "\": " + fault;
+    empty_.type = spec->type;
     return empty_;
   }
-  Array array(std::string_view name) { return Array(find(name, StorageType::array)); }
-  MasterTree tree(std::string_view name) { return MasterTree(find(name, StorageType::mastertree)); }
-  /// Returns the tree of a hash storage, whose keys are StoredIds.
-  MasterTree hash(std::string_view name) { return MasterTree(find(name, StorageType::hash)); }
-  Sequential sequential(std::string_view name) {
-    return Sequential(find(name, StorageType::sequential));
-  }
-  /// Name of the first missing storage; empty: all were found.
-  const std::string& missing() const { return missing_; }
+  Array array(std::string_view name) { return Array(find(name)); }
+  /// Returns the tree of a Master-tree, or of a hash storage, whose keys are StoredIds.
+  MasterTree tree(std::string_view name) { return MasterTree(find(name)); }
+  Sequential sequential(std::string_view name) { return Sequential(find(name)); }
+  /// Says what is wrong with the first wrong storage; empty: all are as their specs say.
+  const std::string& fault() const { return fault_; }
 
  private:
+  /// The sizes of other storages than arrays are hints, and their readers check each record.
+  static std::string fault_of(const StorageControl& storage, const StorageSpec& spec) {
+    if (spec.type != StorageType::array) return "";
+    if (storage.payload_bytes != spec.payload_bytes) {
+      return "its records have " + std::to_string(storage.payload_bytes) + " bytes, not " +
+             std::to_string(spec.payload_bytes);
+    }
+    if (spec.record_count != 0 && storage.record_count != spec.record_count) {
+      return "it has " + std::to_string(storage.record_count) + " records, not " +
+             std::to_string(spec.record_count);
+    }
+    return "";
+  }
+
   ControlSegment& control_;
+  const std::vector<StorageSpec> specs_;
   StorageControl empty_{};
-  std::string missing_;
+  std::string fault_;
 };
 
 }  // namespace atolldb::bench

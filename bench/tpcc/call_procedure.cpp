@@ -28,7 +28,7 @@ Result<const Tables*> open_tables(ProcedureContext& context, const Scale& scale)
                           open.catalog_version == version && open.tables->scale == scale;
   if (!is_current) {
     open.tables.reset();
-    Result<Tables> tables = Tables::open(control, scale);
+    Result<Tables> tables = Tables::open(control, scale, 0);
     if (!tables) return std::unexpected(tables.error());
     open.tables.emplace(*std::move(tables));
     open.control = &control;

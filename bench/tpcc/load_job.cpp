@@ -28,7 +28,7 @@ Status load_control(Transaction& txn, Backoff& backoff, const Tables& tables) {
 
 Result<std::string> load(JobContext& context) {
   ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
-  ATOLL_ASSIGN(const Tables tables, Tables::open(context.control(), input.scale));
+  ATOLL_ASSIGN(const Tables tables, Tables::open(context.control(), input.scale, input.warehouses));
   const NurandConstants constants = NurandConstants::for_load(input.load_seed);
   const uint32_t node = context.node();
   const uint64_t start_ns = bench::monotonic_ns();

@@ -119,7 +119,8 @@ class Runner {
 
 Result<std::string> run_load(JobContext& context) {
   ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
-  ATOLL_ASSIGN(const Tables tables, Tables::open(context.control(), input.scale));
+  ATOLL_TRY(input.times.check("tpcc"));
+  ATOLL_ASSIGN(const Tables tables, Tables::open(context.control(), input.scale, input.warehouses));
   // With think times each warehouse has its ten terminals once, so a worker may have none.
   const bool thinks = input.think_scale != 0;
   std::vector<uint32_t> warehouses = (thinks ? owned_warehouses : served_warehouses)(

@@ -45,8 +45,8 @@ std::vector<StorageSpec> storage_specs(uint32_t warehouses, const Scale& scale) 
   };
 }
 
-Result<Tables> Tables::open(ControlSegment& control, const Scale& scale) {
-  bench::StorageOpener opener(control);
+Result<Tables> Tables::open(ControlSegment& control, const Scale& scale, uint32_t warehouses) {
+  bench::StorageOpener opener(control, storage_specs(warehouses, scale));
   Tables tables{
       .control = opener.array("tpcc_control"),
       .warehouse_static = opener.array("tpcc_warehouse_static"),
@@ -60,7 +60,7 @@ Result<Tables> Tables::open(ControlSegment& control, const Scale& scale) {
       .stock = opener.array("tpcc_stock"),
       .stock_static = opener.array("tpcc_stock_static"),
       .item = opener.array("tpcc_item"),
-      .order = scale.hash_orders ? opener.hash("tpcc_order") : opener.tree("tpcc_order"),
+      .order = opener.tree("tpcc_order"),
       .order_by_customer = opener.tree("tpcc_order_by_customer"),
       .new_order = opener.tree("tpcc_new_order"),
       .order_line = opener.tree("tpcc_order_line"),
@@ -68,9 +68,8 @@ Result<Tables> Tables::open(ControlSegment& control, const Scale& scale) {
       .history = opener.sequential("tpcc_history"),
       .scale = scale,
   };
-  if (!opener.missing().empty()) {
-    return make_error(ExitCode::failed, "tpcc: storage \"" + opener.missing() +
-                                            "\": not found: use `atoll bench tpcc`");
+  if (!opener.fault().empty()) {
+    return make_error(ExitCode::failed, "tpcc: " + opener.fault() + ": use `atoll bench tpcc`");
   }
   return tables;
 }

@@ -45,8 +45,9 @@ struct Tables {
   Sequential history;
   Scale scale;
 
-  /// Finds all storages in the catalog. The error names the first missing one.
-  static Result<Tables> open(ControlSegment& control, const Scale& scale);
+  /// Finds all storages in the catalog. The error names the first one that is missing or has other
+  /// sizes. `warehouses`: 0 if any number will do, because each index is checked.
+  static Result<Tables> open(ControlSegment& control, const Scale& scale, uint32_t warehouses);
 
   /// Returns the key of an order in `order`, for a key of order_key.
   bench::StoredId stored_order(uint64_t key) const { return {key, scale.hash_orders}; }

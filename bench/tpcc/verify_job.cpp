@@ -15,7 +15,7 @@ namespace {
 
 Result<std::string> verify(JobContext& context) {
   ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
-  ATOLL_ASSIGN(const Tables tables, Tables::open(context.control(), input.scale));
+  ATOLL_ASSIGN(const Tables tables, Tables::open(context.control(), input.scale, input.warehouses));
   const std::vector<uint32_t> own =
       owned_warehouses(input.warehouses, context.node(), context.node_count(),
                        context.worker_ordinal(), context.workers_on_node());

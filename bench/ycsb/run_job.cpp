@@ -210,6 +210,7 @@ class Runner {
 
 Result<std::string> run_load(JobContext& context) {
   ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
+  ATOLL_TRY(input.times.check("ycsb"));
   ATOLL_ASSIGN(const Table table, Table::open(context.control(), input, context.node_count()));
   return std::make_unique<Runner>(context, input, table)->go();
 }

@@ -23,12 +23,16 @@ std::vector<bench::StorageSpec> storage_specs(const JobInput& input, uint32_t no
 }
 
 Result<Table> Table::open(ControlSegment& control, const JobInput& input, uint32_t nodes) {
-  bench::StorageOpener opener(control);
-  StorageControl& records = opener.find(kRecordsStorage, type_of(input));
+  if (input.records < nodes) {
+    return make_error(ExitCode::usage, "ycsb: " + std::to_string(input.records) + " records on " +
+                                           std::to_string(nodes) +
+                                           " nodes: use at least one per node");
+  }
+  bench::StorageOpener opener(control, storage_specs(input, nodes));
+  StorageControl& records = opener.find(kRecordsStorage);
   const Array control_array = opener.array(kControlStorage);
-  if (!opener.missing().empty()) {
-    return make_error(ExitCode::failed, "ycsb: storage \"" + opener.missing() +
-                                            "\": not found: use `atoll bench ycsb`");
+  if (!opener.fault().empty()) {
+    return make_error(ExitCode::failed, "ycsb: " + opener.fault() + ": use `atoll bench ycsb`");
   }
   // The handle of the other type is never used. An Array needs an array storage, so it gets the
   // control storage.

@@ -43,6 +43,7 @@ struct Observed {
 /// Handles on the storages, with a buffer for one record. Process-local; thread: one worker.
 class Table {
  public:
+  /// Errors: usage if a node has no record; failed if a storage is missing or has other sizes.
   static Result<Table> open(ControlSegment& control, const JobInput& input, uint32_t nodes);
 
   const Keyspace& keyspace() const { return keyspace_; }

@@ -27,7 +27,7 @@ class Database {
     for (const auto& result : cluster.run_job(tpcc::kLoadJob, input.to_json())) {
       EXPECT_TRUE(result.has_value()) << result.error().message;
     }
-    tables.emplace(*tpcc::Tables::open(cluster.control(), scale));
+    tables.emplace(*tpcc::Tables::open(cluster.control(), scale, input.warehouses));
   }
 
   /// Runs the transaction mix on all workers.

@@ -297,6 +297,26 @@ TEST(LoadIntoASmallPool, SaysWhichPoolIsFull) {
       << results[0].error().message;
 }
 
+TEST(LoadIntoOtherStorages, NamesTheWrongOne) {
+  JobInput input;
+  input.scale = kSmallScale;
+  for (const bool has_wrong_count : {false, true}) {
+    test::MiniCluster cluster({});
+    auto specs = storage_specs(1, kSmallScale);
+    StorageSpec& spec = *std::ranges::find(specs, "tpcc_customer_data", &StorageSpec::name);
+    // Larger records would be written past the end of a row.
+    has_wrong_count ? void(++spec.record_count) : void(++spec.payload_bytes);
+    cluster.create(specs);
+    for (const char* job : {kLoadJob, kRunJob, kVerifyJob}) {
+      const auto results = cluster.run_job(job, input.to_json());
+      ASSERT_FALSE(results[0].has_value()) << job;
+      EXPECT_NE(results[0].error().message.find("storage \"tpcc_customer_data\": it"),
+                std::string::npos)
+          << results[0].error().message;
+    }
+  }
+}
+
 TEST(LoadWithoutStorages, NamesTheMissingOne) {
   test::MiniCluster cluster({});
   const auto results = cluster.run_job(kLoadJob, JobInput().to_json());

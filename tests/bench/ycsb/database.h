@@ -26,19 +26,27 @@ class YcsbDatabase {
   }
 
   std::vector<std::string> run_job(const std::string& name) {
+    std::vector<std::string> texts;
+    for (Result<std::string>& output : try_job(name)) {
+      EXPECT_TRUE(output.has_value()) << output.error().message;
+      texts.push_back(output.value_or(""));
+    }
+    return texts;
+  }
+
+  /// Runs the job, which may fail.
+  std::vector<Result<std::string>> try_job(const std::string& name) {
     JobFunction job = nullptr;
     for (const auto* entry = ProcedureRegistration::first(); entry; entry = entry->next()) {
       if (name == entry->entry().name) job = entry->entry().job;
     }
     CHECK(job != nullptr);
     const std::string text = input.to_json();
-    std::vector<std::string> outputs(cluster.worker_count());
+    std::vector<Result<std::string>> outputs(cluster.worker_count());
     cluster.run_threads([&](uint32_t index, TestWorker& worker) {
       JobContext context(*worker.transaction, worker.backoff, text, index % workers_, workers_,
-                         stop_);
-      Result<std::string> output = job(context);
-      EXPECT_TRUE(output.has_value()) << output.error().message;
-      if (output) outputs[index] = *std::move(output);
+                         stop);
+      outputs[index] = job(context);
     });
     return outputs;
   }
@@ -78,10 +86,10 @@ class YcsbDatabase {
   ycsb::JobInput input;
   TestCluster cluster;
   std::vector<std::unique_ptr<ycsb::RunSummary>> runs;
+  std::atomic<bool> stop{false};  // of all jobs
 
  private:
   uint32_t workers_;
-  const std::atomic<bool> stop_{false};
 };
 
 }  // namespace atolldb::test

@@ -3,6 +3,8 @@
 
 #include <numeric>
 
+#include "bench/common/clock.h"
+#include "engine/api/storage_lookup.h"
 #include "tests/bench/ycsb/database.h"
 #include "tests/support/seed.h"
 
@@ -122,6 +124,58 @@ TEST(Scans, ReturnTheRecordsThatFollowInTheirPartition) {
       }
     }
   }
+}
+
+TEST(WrongStorages, AreAnErrorOfEachJob) {
+  JobInput input;
+  input.records = 1'000;
+  input.is_array = true;
+  test::TestCluster cluster(2, 1);
+  const auto specs = storage_specs(input, 2);
+  cluster.create(std::string(specs[0].name), specs[0].type, specs[0].payload_bytes + 100,
+                 specs[0].record_count);
+  cluster.create(std::string(specs[1].name), specs[1].type, specs[1].payload_bytes,
+                 specs[1].record_count);
+  const auto fault = [&](const JobInput& asked) {
+    const auto table = Table::open(*cluster.view().control, asked, 2);
+    return table ? std::string() : table.error().message;
+  };
+  EXPECT_NE(fault(input).find("storage \"ycsb_records\": its records have"), std::string::npos)
+      << fault(input);
+  StorageControl& records = *find_storage(*cluster.view().control, kRecordsStorage);
+  records.payload_bytes = specs[0].payload_bytes;
+  EXPECT_EQ(fault(input), "");
+  JobInput more = input;
+  more.records = 100'000;
+  EXPECT_NE(fault(more).find("storage \"ycsb_records\": it has"), std::string::npos) << fault(more);
+  JobInput few = input;
+  few.records = 1;
+  EXPECT_NE(fault(few).find("1 records on 2 nodes"), std::string::npos) << fault(few);
+}
+
+TEST(RunTimesOfAJob, HaveLimitsAndAWaitForTheStartCanBeStopped) {
+  JobInput input;
+  input.records = 100;
+  YcsbDatabase database(1, 1, input);
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  const auto fault = [&] {
+    const auto output = database.try_job(kRunJob)[0];
+    return output ? std::string() : output.error().message;
+  };
+  bench::RunTimes& times = database.input.times;
+  times.start_ns = bench::monotonic_ns() + 600 * kSecondNs;
+  EXPECT_NE(fault().find("at most 60 s"), std::string::npos) << fault();
+  times = {.run_ms = bench::RunTimes::kMaxMs + 1};
+  EXPECT_NE(fault().find("at most 86400000"), std::string::npos) << fault();
+  times = {.warmup_ms = ~uint64_t{0}, .run_ms = 1};
+  EXPECT_NE(fault().find("at most 86400000"), std::string::npos) << fault();
+  const uint64_t before_ns = bench::monotonic_ns();
+  times = {.start_ns = before_ns + 50 * kSecondNs, .run_ms = 1};
+  database.stop = true;
+  const auto output = database.try_job(kRunJob)[0];
+  ASSERT_TRUE(output) << output.error().message;
+  EXPECT_NE(output->find("the job was cancelled"), std::string::npos) << *output;
+  EXPECT_LT(bench::monotonic_ns(), before_ns + 40 * kSecondNs);
 }
 
 TEST(MissingStorages, AreAnErrorThatNamesTheFirst) {
