@@ -47,22 +47,19 @@ Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name, std::stri
 Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
                                                 const std::vector<std::string>& input_of_node) {
   std::vector<uint64_t> jobs;
-  Result<void> started;
-  for (uint32_t node = 0; node < node_count(); ++node) {
-    const Result<Json> job = call(node, ControlOperation::job_start,
-                                  {{"name", name}, {"input", input_of_node.at(node)}});
-    if (!job) {
-      started = std::unexpected(job.error());
-      break;
-    }
-    jobs.push_back(job->at("job").get<uint64_t>());
-  }
-  if (!started) {  // the other nodes must not work for an abandoned job
+  // After an error, no node must work for an abandoned job.
+  const auto stop_all = [&](const Error& why) {
     for (uint32_t node = 0; node < jobs.size(); ++node) {
       [[maybe_unused]] const auto stopped =
           call(node, ControlOperation::job_stop, {{"job", jobs[node]}});
     }
-    return std::unexpected(started.error());
+    return std::unexpected(why);
+  };
+  for (uint32_t node = 0; node < node_count(); ++node) {
+    const Result<Json> job = call(node, ControlOperation::job_start,
+                                  {{"name", name}, {"input", input_of_node.at(node)}});
+    if (!job) return stop_all(job.error());
+    jobs.push_back(job->at("job").get<uint64_t>());
   }
   std::vector<JobOutput> outputs;
   for (uint32_t node = 0; node < node_count(); ++node) {
@@ -72,7 +69,7 @@ Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
       // Waits in rounds, to notice between them that a process has died.
       answer = call(node, ControlOperation::job_wait,
                     {{"job", jobs[node]}, {"timeout_ms", kRound.count()}});
-      if (!answer) return std::unexpected(answer.error());
+      if (!answer) return stop_all(answer.error());
     } while (!answer->value("done", false));
     for (const Json& output : answer->at("outputs")) outputs.push_back(job_output(node, output));
   }

@@ -286,8 +286,15 @@ void NetworkAdministration::cancel(const NetworkSession& session) {
         cancelled.push_back(call);
         return true;
       });
+      if (lane->running != nullptr && lane->running->session == &session) {
+        lane->is_cancelled = true;
+      }
+    }
+    if (const auto jobs = jobs_.extract(&session)) {
+      left_jobs_.insert(left_jobs_.end(), jobs.mapped().begin(), jobs.mapped().end());
     }
   }
+  short_.changed.notify_one();
   for (NetworkCall* const call : cancelled) {
     call->outcome.status = Status::unavailable;
     call->outcome.message = "the session has ended";
@@ -314,11 +321,22 @@ void NetworkAdministration::run(Lane& lane, const char* name) {
     bool ends = false;
     {
       std::unique_lock lock(mutex_);
-      lane.changed.wait(lock, [&] { return is_stopped_ || !lane.waiting.empty(); });
+      const auto has_left_job = [&] { return &lane == &short_ && !left_jobs_.empty(); };
+      lane.changed.wait(lock,
+                        [&] { return is_stopped_ || !lane.waiting.empty() || has_left_job(); });
+      ends = is_stopped_;  // the node then stops all jobs
+      if (!ends && has_left_job()) {
+        const uint64_t job = left_jobs_.front();
+        left_jobs_.pop_front();
+        lock.unlock();
+        stop_job(job);
+        continue;
+      }
       if (lane.waiting.empty()) return;
       call = lane.waiting.front();
       lane.waiting.pop_front();
-      ends = is_stopped_;
+      lane.running = call;
+      lane.is_cancelled = false;
     }
     if (ends) {
       call->outcome.status = Status::unavailable;
@@ -326,11 +344,32 @@ void NetworkAdministration::run(Lane& lane, const char* name) {
     } else if (!refuse_if_late(*call)) {
       answer(*call);
     }
+    {
+      const std::lock_guard guard(mutex_);
+      lane.running = nullptr;
+    }
     on_done_(*call);
   }
 }
 
-void NetworkAdministration::answer(NetworkCall& call) const {
+void NetworkAdministration::keep_job(const NetworkCall& call, uint64_t job) {
+  const std::lock_guard guard(mutex_);
+  DCHECK(short_.running == &call);
+  if (short_.is_cancelled) return left_jobs_.push_back(job);
+  std::deque<uint64_t>& jobs = jobs_[call.session];
+  jobs.push_back(job);
+  if (jobs.size() > kMaxJobsOfSession) jobs.pop_front();
+}
+
+void NetworkAdministration::stop_job(uint64_t job) const {
+  const ControlClient client(endpoints_.node);
+  // The error is ignored: the node has stopped, or has forgotten the job.
+  [[maybe_unused]] const auto stopped =
+      client.call(ControlOperation::job_stop, {{"job", job}}, kShortTimeout,
+                  [this] { return ends_.load(std::memory_order_relaxed); });
+}
+
+void NetworkAdministration::answer(NetworkCall& call) {
   const Served* const served = find_served(call.procedure);
   CHECK(served != nullptr);
   const Result<Json> request = request_of(call, served->operation);
@@ -338,6 +377,9 @@ void NetworkAdministration::answer(NetworkCall& call) const {
   const Result<Json> asked = !request           ? std::unexpected(request.error())
                              : !refused.empty() ? Result<Json>(make_error(ExitCode::usage, refused))
                                                 : ask(served->operation, *request);
+  if (asked && served->operation == ControlOperation::job_start && asked->contains("job")) {
+    keep_job(call, asked->value("job", uint64_t{0}));
+  }
   ProcedureOutcome& outcome = call.outcome;
   // The answer of an error has its whole text, because `message` has a limit.
   const Json body = asked ? *asked

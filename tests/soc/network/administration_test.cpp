@@ -132,6 +132,59 @@ TEST_F(NetworkAdministrationTest, ClientsStartOnlyTheJobsOfARemoteBenchmark) {
   EXPECT_EQ(started, expected);
 }
 
+TEST_F(NetworkAdministrationTest, AJobEndsWithTheSessionThatHasStartedIt) {
+  allow(to_hex(alice_) + " alice procedures,administration\n");
+  endpoints_.node = "ipc://" + folder_ + "/node";
+  std::mutex mutex;
+  uint64_t started = 0;
+  std::vector<uint64_t> stopped;
+  ControlReply held;  // of the third start
+  auto node = ControlServer::start(endpoints_.node,
+                                   [&](const ControlRequest& request, const ControlReply& reply) {
+                                     const std::lock_guard guard(mutex);
+                                     if (request.op == "job.stop") {
+                                       stopped.push_back(request.body.value("job", uint64_t{0}));
+                                       return reply(Json::object());
+                                     }
+                                     if (++started == 3) {
+                                       held = reply;
+                                     } else {
+                                       reply(Json{{"job", started}});
+                                     }
+                                   });
+  ASSERT_TRUE(node && start());
+  const auto is_stopped = [&](uint64_t job) {
+    const std::lock_guard guard(mutex);
+    return std::ranges::count(stopped, job) == 1;
+  };
+  const std::string input = R"({"name": "ycsb.load"})";
+  auto first = NetworkClient::connect(address());
+  auto second = NetworkClient::connect(address());
+  ASSERT_TRUE(first && second);
+  for (NetworkClient* client : {first->get(), second->get()}) {
+    ASSERT_EQ(client->call("atoll.job.start", std::as_bytes(std::span(input))).status, Status::ok);
+  }
+  first->reset();
+  EXPECT_TRUE(test::eventually([&] { return is_stopped(1); }));
+  EXPECT_FALSE(is_stopped(2)) << "its session is open";
+  // A session that ends before the node has answered the start.
+  ASSERT_TRUE((*second)->submit("atoll.job.start", std::as_bytes(std::span(input))));
+  ASSERT_TRUE(test::eventually([&] {
+    const std::lock_guard guard(mutex);
+    return held != nullptr;
+  }));
+  second->reset();
+  auto other = NetworkClient::connect(address());
+  ASSERT_TRUE(other);
+  // The node has most probably served the end of the other session before this answer.
+  EXPECT_EQ((*other)->call("kv.none", {}).status, Status::permission_denied);
+  {
+    const std::lock_guard guard(mutex);
+    held(Json{{"job", 3}});
+  }
+  EXPECT_TRUE(test::eventually([&] { return is_stopped(2) && is_stopped(3); }));
+}
+
 TEST_F(NetworkAdministrationTest, OutputsOfAJobArriveInPartsAndTheQuestionDoesNotWait) {
   allow(to_hex(alice_) + " alice administration\n" + to_hex(bob_) + " bob read\n");
   endpoints_.node = "ipc://" + folder_ + "/node";
