@@ -21,6 +21,9 @@ constexpr std::chrono::milliseconds kShortTimeout{10'000};
 constexpr size_t kMaxJobNameText = 60;
 /// Most bytes of the entries of a list in one answer.
 constexpr size_t kListBytes = 32u << 10;
+/// Most bytes of one entry. An answer has at least one, and other members of less than 1 KiB.
+constexpr size_t kMaxEntryBytes = kSessionPartBytes - 1024;
+static_assert(kMaxEntryBytes > kListBytes);
 
 /// Jobs that network clients may start: those of `atoll bench ... --connect`. A job gets a worker
 /// for itself, with an input that it parses. So the jobs of a run, and those of libraries, are for
@@ -88,7 +91,8 @@ Json members_of_request(const Json& request) {
       request, {"name", "type", "payload_bytes", "record_count", "session", "all", "input", "job"});
 }
 
-/// Returns as many entries of a sorted list as an answer holds. "more": there are further ones.
+/// Returns as many entries of a sorted list as an answer holds, but at least one. "more": there are
+/// further ones.
 Json page_of(const char* list, std::vector<Json> entries) {
   Json page = {{list, Json::array()}, {"more", false}};
   size_t bytes = 0;
@@ -134,8 +138,23 @@ Json page_by_number(const Json& request, const Json& answer, const char* list, c
   return page_of(list, std::move(entries));
 }
 
+/// Replaces an output that does not fit into an answer by an error. Without that, the client could
+/// not learn that the job is done.
+void bound_output(Json& output) {
+  const size_t bytes = output.dump(-1, ' ', false, Json::error_handler_t::replace).size();
+  if (bytes <= kMaxEntryBytes) return;
+  output = {{"worker", output.value("worker", uint64_t{0})},
+            {"ok", false},
+            {"code", static_cast<int>(ExitCode::failed)},
+            {"message", "its output has " + std::to_string(bytes) +
+                            " bytes as JSON, and an answer over the network at most " +
+                            std::to_string(kMaxEntryBytes) +
+                            ": run the job on a machine of the cluster"}};
+}
+
 /// Returns whether a job is done, and the outputs of its workers.
-Json state_of_job(const Json& request, const Json& answer) {
+Json state_of_job(const Json& request, Json answer) {
+  for (Json& output : answer["outputs"]) bound_output(output);
   Json state = page_by_number(request, answer, "outputs", "worker");
   state.update(copy_members(answer, {"done", "status"}));
   return state;

@@ -221,6 +221,47 @@ TEST_F(NetworkAdministrationTest, OutputsOfAJobArriveInPartsAndTheQuestionDoesNo
   }
 }
 
+TEST_F(NetworkAdministrationTest, AnOutputThatDoesNotFitIsAnErrorOfItsWorker) {
+  allow(to_hex(alice_) + " alice administration\n");
+  endpoints_.node = "ipc://" + folder_ + "/node";
+  auto node = ControlServer::start(
+      endpoints_.node, [](const ControlRequest& /*request*/, const ControlReply& reply) {
+        const auto output = [](uint32_t worker, size_t bytes) {
+          return Json{{"worker", worker}, {"ok", true}, {"output", std::string(bytes, 'x')}};
+        };
+        reply(Json{{"done", true},
+                   {"status", "outcome_unknown"},
+                   {"outputs", Json::array({output(0, 64'400), output(1, 64'600),
+                                            output(2, size_t{1} << 20), output(3, 5)})}});
+      });
+  ASSERT_TRUE(node && start());
+  auto client = NetworkClient::connect(address());
+  ASSERT_TRUE(client);
+  Json outputs = Json::array();
+  Json input = {{"job", 1}};
+  for (bool more = true; more;) {
+    const std::string text = input.dump();
+    const SessionReply reply = (*client)->call("atoll.job.wait", std::as_bytes(std::span(text)));
+    ASSERT_EQ(reply.status, Status::ok) << reply.message;
+    const Json state = parse_json(reply.output);
+    EXPECT_EQ(state["done"], true);
+    ASSERT_FALSE(state["outputs"].empty());
+    for (const Json& each : state["outputs"]) outputs.push_back(each);
+    input["after"] = outputs.back()["worker"];
+    more = state["more"];
+  }
+  ASSERT_EQ(outputs.size(), 4u);
+  for (size_t worker = 0; worker < 4; ++worker) {
+    const bool fits = worker == 0 || worker == 3;
+    EXPECT_EQ(outputs[worker]["worker"], worker);
+    EXPECT_EQ(outputs[worker]["ok"], fits) << worker;
+    EXPECT_EQ(outputs[worker].contains("output"), fits) << worker;
+    if (fits) continue;
+    EXPECT_EQ(outputs[worker]["code"], static_cast<int>(ExitCode::failed));
+    EXPECT_NE(outputs[worker].value("message", "").find("bytes as JSON"), std::string::npos);
+  }
+}
+
 TEST_F(NetworkAdministrationTest, ClientsSeeThePartOfTheStatusThatBenchmarksNeed) {
   allow(to_hex(alice_) + " alice read\n");
   endpoints_.coordinator = "ipc://" + folder_ + "/coordinator";
