@@ -58,6 +58,13 @@ Result<void> prepare(ClusterPort& cluster, const Options& options, const Console
 }
 
 Result<Report> run_prepared(ClusterPort& cluster, Options options, const Console& console) {
+  // Checked before the runs: after them, their report would be lost.
+  if (options.verify && !cluster.may_run_jobs()) {
+    return bench::usage_error(kCommand, "--verify",
+                              "runs jobs, for which the client's key lacks the right procedures or "
+                              "administration",
+                              "use a key with both, or no --verify");
+  }
   ATOLL_ASSIGN(bench::Prepared prepared, bench::load_prepared(cluster, kBenchmark));
   ATOLL_TRY(take_load_options(prepared, options));
   const uint64_t runs_before = prepared.runs;

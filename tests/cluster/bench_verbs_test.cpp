@@ -217,6 +217,7 @@ TEST_F(BenchVerbsTest, ABenchmarkUsesAClusterInTheNetworkByItsConnectionStrings)
   }
   expect(remote({"ycsb", "verify"}, "admin"), 0, "verify: every record exists once");
   expect(remote({"ycsb", "verify"}, "bench"), 1, "lacks the right administration");
+  expect(remote({"tpcc", "run", "--verify"}, "bench"), 2, "--verify");
   expect_ok({"ycsb", "verify", "--connect", "atoll:bench"});
   expect(remote({"ycsb", "run", "--client", "local"}, "bench"), 2, "use --client network");
   const Words admin = {"--key-file", path("admin.key")};
