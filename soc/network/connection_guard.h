@@ -23,7 +23,7 @@ class ConnectionGuard {
   /// How long a connection may have no session.
   static constexpr std::chrono::seconds kMaxWithoutSession{5};
   /// Bytes of one connection that have arrived since the last check that found a whole message, and
-  /// bytes of all. More than ZeroMQ and the kernel keep of whole messages: 4 frames of 512 KiB, and
+  /// bytes of all. More than ZeroMQ and the kernel keep of whole messages: 5 frames of 512 KiB, and
   /// the buffer of the connection.
   ///
   /// The limits count bytes of the connection, not memory. Without keys, an empty part has 2 bytes

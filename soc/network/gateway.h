@@ -56,11 +56,14 @@ class NetworkGateway {
   /// connection, and the client waits. Enough for four parts of an input, so that a connection has
   /// work while the gateway serves others.
   static constexpr int kMaxUnreadFrames = 4;
-  /// Budget of these frames of all connections: a gateway that gets no processor time does not use
-  /// more. Past the number of connections, the guard closes them; past that of sessions, they are
-  /// refused. Clients that keep to parts of 256 KiB use half of it, and sessions a quarter.
-  static constexpr size_t kMaxUnreadBytesOfAll = size_t{1} << 30;
-  static constexpr size_t kMaxUnreadBytes = size_t{kMaxUnreadFrames} * kMaxWireFrameBytes;
+  /// Size of the unread frames of one connection. ZeroMQ stops when it has decoded a frame that
+  /// finds no room, so it keeps one more.
+  static constexpr size_t kMaxUnreadBytes = size_t{kMaxUnreadFrames + 1} * kMaxWireFrameBytes;
+  /// Budget of these frames of all connections, 1.25 GiB: a gateway that gets no processor time
+  /// does not use more. Past the number of connections, the guard closes them; past that of
+  /// sessions, they are refused. Clients that keep to parts of 256 KiB use half of it, and sessions
+  /// a quarter.
+  static constexpr size_t kMaxUnreadBytesOfAll = size_t{5} << 28;
   static_assert(ConnectionGuard::kMaxConnections * kMaxUnreadBytes <= kMaxUnreadBytesOfAll);
 
   /// REQUIRES: `sink` and `metrics` outlive the gateway. Errors: config if a file cannot be used;
