@@ -315,7 +315,9 @@ Result<BenchTarget> bench_target(const ClusterChoice& choice, const std::string&
   BenchTarget target{choice, {}, !options.connect.empty()};
   for (const std::string& where : options.connect) {
     const std::string key_file = where.starts_with("atoll+tcp:") ? clients.key_file : "";
-    ATOLL_ASSIGN(NodePlace place, node_place_of(choice, NodeChoice{0, where, key_file}));
+    ATOLL_ASSIGN(NodePlace place,
+                 node_place_of(choice, NodeChoice{0, where, key_file},
+                               {.instead_of_acknowledge = "use --acknowledge visible instead"}));
     if (place.network) {
       target.nodes.push_back(*std::move(place.network));
     } else {

@@ -31,6 +31,22 @@ Result<ClusterChoice> choice_of_run_folder(const std::string& connect, const std
                                                ": start it with `atoll up`");
 }
 
+/// Returns an error if the connection string has a parameter that the command does not use.
+Result<void> check_parameters(const std::string& connect, const ConnectionTarget& target,
+                              const UsedParameters& used) {
+  const auto unused = [&](const std::string& parameter, const char* advice) {
+    return make_error(ExitCode::usage, "--connect \"" + connect + "\": " + parameter +
+                                           " has no effect here: " + advice);
+  };
+  if (target.names_node && !used.node) {
+    return unused("node=" + std::to_string(target.node), "remove it");
+  }
+  if (target.answer_at != AnswerAt::durable && !used.acknowledge) {
+    return unused("acknowledge=visible", used.instead_of_acknowledge);
+  }
+  return {};
+}
+
 }  // namespace
 
 void add_node_options(CLI::App& command, NodeChoice& choice) {
@@ -62,7 +78,8 @@ CLI::Option* add_connect_options(CLI::App& command, NodeChoice& choice) {
   return connect;
 }
 
-Result<NodePlace> node_place_of(const ClusterChoice& choice, const NodeChoice& node) {
+Result<NodePlace> node_place_of(const ClusterChoice& choice, const NodeChoice& node,
+                                const UsedParameters& used) {
   if (node.connect.empty()) return NodePlace{choice, node.node};
   std::string where = node.connect;
   if (!node.key_file.empty()) {
@@ -70,9 +87,11 @@ Result<NodePlace> node_place_of(const ClusterChoice& choice, const NodeChoice& n
     where += "key_file=" + escape_percent(node.key_file);
   }
   ATOLL_ASSIGN(ConnectionTarget target, parse_connection_string(where));
+  ATOLL_TRY(check_parameters(node.connect, target, used));
   NodePlace place;
   place.answer_at = target.answer_at;
   place.node = target.node;
+  place.names_node = target.names_node;
   if (target.network) {
     place.network = std::move(target);
   } else {
@@ -131,12 +150,10 @@ Result<shell::RunOptions> run_options_of(const KvOptions& options) {
 Result<std::unique_ptr<shell::Connection>> connect_to_records(const ClusterChoice& choice,
                                                               const KvOptions& options) {
   ATOLL_ASSIGN(const shell::RunOptions run, run_options_of(options));
-  ATOLL_ASSIGN(NodePlace place, node_place_of(choice, options));
-  if (place.answer_at != AnswerAt::durable) {
-    return make_error(ExitCode::usage, "--connect \"" + options.connect +
-                                           "\": acknowledge=visible has no effect here: use "
-                                           "--acknowledge visible instead");
-  }
+  ATOLL_ASSIGN(
+      NodePlace place,
+      node_place_of(choice, options,
+                    {.node = true, .instead_of_acknowledge = "use --acknowledge visible instead"}));
   if (place.network) {
     return shell::Connection::open_network(*std::move(place.network), run.isolation);
   }

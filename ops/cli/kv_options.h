@@ -24,8 +24,9 @@ struct NodeChoice {
 
 /// The node that the options name: of a cluster on this machine, or in the network.
 struct NodePlace {
-  ClusterChoice choice{};  // without `network`
-  uint32_t node = 0;       // without `network`
+  ClusterChoice choice{};   // without `network`
+  uint32_t node = 0;        // without `network`
+  bool names_node = false;  // the connection string names `node`
   std::optional<ConnectionTarget> network{};
   AnswerAt answer_at = AnswerAt::durable;  // as the connection string says
 };
@@ -46,10 +47,18 @@ void add_node_options(CLI::App& command, NodeChoice& choice);
 void exclude_cluster_options(CLI::App& command, CLI::Option& connect);
 /// Adds --connect and --key-file. Returns --connect. REQUIRES: as above.
 CLI::Option* add_connect_options(CLI::App& command, NodeChoice& choice);
+/// Parameters of connection strings that a command uses.
+struct UsedParameters {
+  bool node = false;
+  bool acknowledge = false;
+  const char* instead_of_acknowledge = "remove it";  // advice if it is given, but not used
+};
 /// Returns the node that --connect and --key-file name, or else the one of the other options. A
 /// connection string with a run folder, or with the name of a cluster, names a cluster of this
-/// machine. Errors: usage; not_running if the run folder has no cluster.
-Result<NodePlace> node_place_of(const ClusterChoice& choice, const NodeChoice& node);
+/// machine. Errors: usage, also for a parameter that has no effect; not_running if the run folder
+/// has no cluster.
+Result<NodePlace> node_place_of(const ClusterChoice& choice, const NodeChoice& node,
+                                const UsedParameters& used);
 
 /// Adds the options, with --json and those of add_node_options.
 void add_kv_options(CLI::App& command, KvOptions& options);

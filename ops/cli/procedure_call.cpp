@@ -311,7 +311,8 @@ Result<void> call_procedure(const ClusterChoice& choice, const ProcedureOptions&
                                             " bytes: unknown: a name has 1 to " +
                                             std::to_string(kMaxSessionProcedureName) + " bytes");
   }
-  ATOLL_ASSIGN(const NodePlace place, node_place_of(choice, options));
+  ATOLL_ASSIGN(const NodePlace place,
+               node_place_of(choice, options, {.node = true, .acknowledge = true}));
   OutputFile output(has_output_file(options) ? options.output_file : "");
   return place.network ? call_over_network(*place.network, options, source, output)
                        : call_locally(place, options, source, output);

@@ -59,9 +59,14 @@ class SessionNodes {
   static Result<SessionNodes> find(const ClusterChoice& choice,
                                    const SessionCommandOptions& options) {
     SessionNodes found;
-    ATOLL_ASSIGN(NodePlace place, node_place_of(choice, options.remote));
+    ATOLL_ASSIGN(NodePlace place, node_place_of(choice, options.remote, {.node = true}));
     if (!place.network) {
       ATOLL_ASSIGN(found.config_, find_running(place.choice));
+      if (place.names_node) {
+        ATOLL_TRY(check_node(found.config_, place.node, "--connect"));
+        found.nodes_ = {place.node};
+        return found;
+      }
       for (uint32_t node = 0; node < found.config_.nodes.size(); ++node) {
         found.nodes_.push_back(node);
       }
@@ -77,11 +82,13 @@ class SessionNodes {
   const std::vector<uint32_t>& nodes() const { return nodes_; }
   /// `what`: the argument that names the node.
   Result<void> check(uint32_t node, const std::string& what) const {
-    if (connection_ == nullptr) return check_node(config_, node, what);
-    if (node == nodes_.front()) return {};
-    return make_error(ExitCode::usage,
-                      what + ": --connect reaches node " + std::to_string(nodes_.front()) +
-                          " only: connect to the port of node " + std::to_string(node));
+    if (connection_ == nullptr) {
+      ATOLL_TRY(check_node(config_, node, what));
+    }
+    if (std::ranges::find(nodes_, node) != nodes_.end()) return {};
+    return make_error(ExitCode::usage, what + ": --connect reaches node " +
+                                           std::to_string(nodes_.front()) +
+                                           " only: connect to node " + std::to_string(node));
   }
   Result<Json> ask(uint32_t node, ControlOperation operation, const Json& body) const {
     return connection_ == nullptr ? call_node(config_, node, operation, body, kSessionTimeout)

@@ -23,12 +23,14 @@ class Catalog {
  public:
   static Result<Catalog> find(const ClusterChoice& choice, const StorageOptions& options) {
     Catalog found;
-    ATOLL_ASSIGN(NodePlace place, node_place_of(choice, options));
+    ATOLL_ASSIGN(NodePlace place, node_place_of(choice, options, {.node = true}));
     if (place.network) {
       ATOLL_ASSIGN(found.connection_, shell::Connection::open_network(*std::move(place.network),
                                                                       Isolation::serializable));
     } else {
       ATOLL_ASSIGN(found.config_, find_running(place.choice));
+      // All nodes have the same catalog.
+      ATOLL_TRY(check_node(found.config_, place.node, "--connect"));
     }
     return found;
   }

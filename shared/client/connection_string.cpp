@@ -74,6 +74,7 @@ std::string set_own_parameter(ConnectionTarget& target, std::string_view name,
       return "node: is not a number from 0 to " + std::to_string(kMaxNodes - 1);
     }
     target.node = static_cast<uint32_t>(number);
+    target.names_node = true;
     DCHECK(target.node < kMaxNodes);
     return "";
   }

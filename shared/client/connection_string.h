@@ -21,6 +21,7 @@ struct ConnectionTarget {
   std::string run_dir;                    // absolute; empty with `network`
   std::optional<NetworkAddress> network;  // of a node's network port
   uint32_t node = 0;                      // only with `run_dir`
+  bool names_node = false;                // the text has the parameter `node`
   std::chrono::milliseconds connect_timeout{10'000};
   AnswerAt answer_at = AnswerAt::durable;
 };

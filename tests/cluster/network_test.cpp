@@ -216,6 +216,20 @@ TEST_F(NetworkTest, RecordsStoragesAndTheShellAreUsedFromAnotherMachine) {
     expect(runner_.atoll({"session", "ls", "--connect", local}), 0, "SESSION");
   }
   expect(runner_.atoll({"kv", "get", "t", "k", "--connect", run_dir + "?node=1"}), 2, "--node 1");
+  for (const char* command : {"storage", "session"}) {
+    const auto list = [&](const std::string& where) {
+      return runner_.atoll({command, "ls", "--connect", where});
+    };
+    expect(list(run_dir + "?node=1"), 2, "has nodes 0 to 0");
+    for (const std::string& where :
+         {run_dir + "?", node + "&key_file=" + path("alice.key") + "&"}) {
+      expect(list(where + "acknowledge=visible"), 2, "acknowledge=visible has no effect here");
+    }
+  }
+  for (const char* parameter : {"node=0", "acknowledge=visible"}) {
+    expect(runner_.atoll({"bench", "ycsb", "verify", "--connect", run_dir + "?" + parameter}), 2,
+           std::string(parameter) + " has no effect here");
+  }
   expect(runner_.atoll({"kv", "get", "t", "k", "--connect", "atoll:none"}), 3, "`atoll up`");
   expect(runner_.atoll({"kv", "get", "t", "k", "--connect", node, "--node", "0"}), 2, "--node");
   expect(runner_.atoll({"kv", "get", "t", "k", "--connect", node + "&acknowledge=visible",

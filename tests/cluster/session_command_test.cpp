@@ -90,6 +90,12 @@ TEST_F(SessionCommandTest, SessionsAreListedAndAKilledOneEndsWhileTheOthersConti
   EXPECT_FALSE(sessions[0].contains("last_request_s"));
   EXPECT_EQ(sessions[2].value("node", 7u), 1u);
   EXPECT_EQ(list({"--node", "1"}).size(), 1u);
+  EXPECT_EQ(list({"--connect", "atoll:sessions"}).size(), 3u);
+  const auto of_one = list({"--connect", "atoll:sessions?node=1"});
+  ASSERT_EQ(of_one.size(), 1u);
+  EXPECT_EQ(of_one[0].value("node", 7u), 1u);
+  expect_refused({"session", "kill", name_of(*victim), "--connect", "atoll:sessions?node=1"}, 2,
+                 "--connect reaches node 1 only");
   const Ran table = runner_.atoll({"session", "ls"});
   EXPECT_NE(table.out.find(std::to_string(getpid())), std::string::npos) << table.out;
   EXPECT_NE(table.out.find(name_of(*other)), std::string::npos) << table.out;
