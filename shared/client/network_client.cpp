@@ -19,8 +19,10 @@ using NetClock = std::chrono::steady_clock;
 /// Frames that the thread reads before it sends again.
 constexpr int kFramesPerTurn = 16;
 /// Pause before the thread checks whether the connection has taken parts of a long input. ZeroMQ
-/// does not report that.
+/// does not report that. The pause doubles while a busy node takes none, up to the second number.
+/// So a stalled upload costs little time, and goes on soon after the node.
 constexpr int kUploadPauseMs = 1;
+constexpr int kMostUploadPauseMs = 8;
 /// Longest sleep of a waiting thread. It is only a bound that a clock can hold.
 constexpr std::chrono::hours kLongestWait{1};
 
@@ -204,17 +206,22 @@ size_t NetworkClient::dispatch(std::chrono::nanoseconds timeout) {
 }
 
 void NetworkClient::run() {
+  int pause_ms = kUploadPauseMs;
   for (;;) {
     bool did_something = receive_answers();
     did_something |= send_queued();
-    did_something |= send_parts();
+    if (send_parts()) {
+      did_something = true;
+      pause_ms = kUploadPauseMs;
+    }
     {
       const std::lock_guard guard(mutex_);
       if (stops_) break;
     }
     if (!why_ended_.empty()) return lose_all(why_ended_);
     if (did_something || !may_sleep()) continue;
-    link_->wait(wake_.get(), uploads_.empty() ? -1 : kUploadPauseMs);
+    link_->wait(wake_.get(), uploads_.empty() ? -1 : pause_ms);
+    pause_ms = std::min(2 * pause_ms, kMostUploadPauseMs);
     uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof(count));
     if (link_->has_ended()) {
