@@ -25,8 +25,8 @@ struct RunTimes {
   static constexpr uint64_t kMaxMs = 86'400'000;
   /// The workers wait at most this time for the common start.
   static constexpr uint64_t kMaxStartDelayNs = 60'000'000'000;
-  /// Checks the times of a run that begins now on this machine. `benchmark`: prefix of the error.
-  /// Error: usage.
+  /// Checks the times of a run that begins now on this machine. `take` cannot: the input of another
+  /// job may have times of a client's clock. `benchmark`: prefix of the error. Error: usage.
   Result<void> check(std::string_view benchmark) const;
 
   /// `put` adds all members to an object; `take` reads them (throws nlohmann's exceptions).

@@ -305,7 +305,11 @@ TEST(LoadIntoOtherStorages, NamesTheWrongOne) {
     auto specs = storage_specs(1, kSmallScale);
     StorageSpec& spec = *std::ranges::find(specs, "tpcc_customer_data", &StorageSpec::name);
     // Larger records would be written past the end of a row.
-    has_wrong_count ? void(++spec.record_count) : void(++spec.payload_bytes);
+    if (has_wrong_count) {
+      ++spec.record_count;
+    } else {
+      ++spec.payload_bytes;
+    }
     cluster.create(specs);
     for (const char* job : {kLoadJob, kRunJob, kVerifyJob}) {
       const auto results = cluster.run_job(job, input.to_json());
