@@ -71,7 +71,7 @@ void pay_for_pages(WorkerContext& worker, uint64_t deadline_epoch) {
   const ControlSegment& control = *worker.view().control;
   NodeShared& node = *worker.view().shared[worker.node()];
   PageAllocator& allocator = worker.pages();
-  const int64_t pages = allocator.take_unpaid();
+  const int64_t pages = allocator.owes_batch() ? allocator.take_unpaid() : 0;
   const std::chrono::nanoseconds left =
       pages == 0 ? allocator.take_delay() : std::chrono::nanoseconds(max_page_delay(node));
   DCHECK(left.count() > 0);

@@ -52,6 +52,7 @@ void WorkerContext::enter() {
   DCHECK(slot_->in_commit_epoch.load(std::memory_order_relaxed) == 0);
   if (epoch != begin_epoch_) {
     DCHECK(begin_epoch_ == kIdleEpoch || begin_epoch_ < epoch);
+    mark_chosen_page();
     // seq_cst exchange, once per epoch: the begin epoch must be published before any pointer is
     // loaded (R9). Pointers are loaded with acquire, so by the memory model only a fence keeps
     // these loads after the exchange. The fence pairs with the one in PageAllocator::retire, before
@@ -99,23 +100,31 @@ const SnapshotView* WorkerContext::empty_snapshot() const {
   return is_empty || fault::empty_snapshot_after_commits ? &empty : nullptr;
 }
 
-void WorkerContext::set_reference_bit(PageHeader* page) {
-  // Loads the line first. A later use stores the bit, so no use waits for the line.
+/// Loads the line of the chosen page first. A later use stores the bit, so that no use waits for
+/// the line.
+void WorkerContext::choose_page_to_mark(PageHeader* page) {
   constexpr uint32_t kUsesUntilLoaded = 8;
+  static_assert(kUsesUntilLoaded < kUsesPerReferenceBit);
   if (page_to_mark_ == nullptr) {
     __builtin_prefetch(page);
     page_to_mark_ = page;
-    uses_until_reference_bit_ = kUsesUntilLoaded;
+    uses_until_choice_ = kUsesUntilLoaded;
     return;
   }
-  page = std::exchange(page_to_mark_, nullptr);
-  // Chooses a random distance to the next bit (xorshift). With a constant distance, repetitive work
-  // would always mark the same pages.
+  mark_chosen_page();
+  // Chooses a random distance to the next page (xorshift). With a constant distance, repetitive
+  // work would always mark the same pages.
   DCHECK(use_random_ != 0);
   use_random_ ^= use_random_ << 13;
   use_random_ ^= use_random_ >> 17;
   use_random_ ^= use_random_ << 5;
-  uses_until_reference_bit_ = 1 + use_random_ % (2 * (kUsesPerReferenceBit - kUsesUntilLoaded) - 1);
+  uses_until_choice_ = 1 + use_random_ % (2 * (kUsesPerReferenceBit - kUsesUntilLoaded) - 1);
+}
+
+/// REQUIRES: the begin epoch in which the page was chosen still protects it.
+void WorkerContext::mark_chosen_page() {
+  PageHeader* page = std::exchange(page_to_mark_, nullptr);
+  if (page == nullptr) return;
   // The page header may be in the memory of another node, and a look-up in an array needs nothing
   // else of that cache line. So the bit is read only once in kUsesPerReferenceBit uses, and written
   // once between two snapshots. Relaxed: the bit is only a hint.
@@ -135,6 +144,7 @@ void WorkerContext::publish_copied_pages() {
 
 void WorkerContext::leave() {
   DCHECK(slot_->in_commit_epoch.load(std::memory_order_relaxed) == 0);
+  mark_chosen_page();
   // seq_cst pairs with the coordinator's scan of the slots: all page reads stay before this store.
   slot_->begin_epoch.store(kIdleEpoch, std::memory_order_seq_cst);
   begin_epoch_ = kIdleEpoch;
@@ -148,7 +158,6 @@ void WorkerContext::leave() {
 void WorkerContext::forget_pages() {
   if (!fault::keep_memo) memo_.clear();
   tombstone_runs_.clear();
-  page_to_mark_ = nullptr;
   if (!fault::keep_early_plan) early_locks_.discard_plan();
 }
 

@@ -233,9 +233,9 @@ class WorkerContext {
   /// soc/installer/drop_policy.h). So a page that is used often almost surely gets the bit, and a
   /// page of a single scan rarely.
   void count_use(PageHeader* page) {
-    DCHECK(page->level == 0 && uses_until_reference_bit_ != 0);
-    if (--uses_until_reference_bit_ == 0) [[unlikely]]
-      set_reference_bit(page);
+    DCHECK(page->level == 0 && uses_until_choice_ != 0);
+    if (--uses_until_choice_ == 0) [[unlikely]]
+      choose_page_to_mark(page);
   }
   /// Counts operations on a storage. The counter belongs to this thread.
   void count_operations(uint32_t storage_id, uint64_t operations) const {
@@ -265,7 +265,8 @@ class WorkerContext {
   void publish_copied_pages();
   void forget_pages();
   const SnapshotView* empty_snapshot() const;
-  void set_reference_bit(PageHeader* page);
+  void choose_page_to_mark(PageHeader* page);
+  void mark_chosen_page();
   /// Returns the first of the cluster states that end every wait (R24).
   static uint32_t failed_from() {
     return fault::waits_ignore_failure ? ~uint32_t{0} : kClusterFailedFrom;
@@ -292,8 +293,8 @@ class WorkerContext {
   uint64_t begin_epoch_ = kIdleEpoch;
   uint64_t dirty_epoch_ = 0;  // the latest epoch that this worker has announced
   uint64_t recycled_at_ = 0;
-  uint32_t uses_until_reference_bit_ = kUsesPerReferenceBit;
-  PageHeader* page_to_mark_ = nullptr;  // a later use stores this page's reference bit; null: none
+  uint32_t uses_until_choice_ = kUsesPerReferenceBit;  // or until the chosen page is marked
+  PageHeader* page_to_mark_ = nullptr;  // a later use stores its reference bit; null: none
   // Copied pages that were not published yet, and their storage. Published together, because the
   // counter's line is shared by all workers.
   static constexpr uint32_t kCopiedPagesAtOnce = 16;

@@ -223,7 +223,8 @@ class PageAllocator {
   /// Returns whether the next transaction must pay before it begins (pay_for_pages): about a batch
   /// of pages was used that is not yet subtracted from the node's page budget, or a part of the
   /// delay for earlier pages is left.
-  bool owes_pages() const { return unpaid_ >= batch_ || delay_left_.count() != 0; }
+  bool owes_pages() const { return owes_batch() || delay_left_.count() != 0; }
+  bool owes_batch() const { return unpaid_ >= batch_; }
   uint32_t take_unpaid() { return std::exchange(unpaid_, 0u); }
   void leave_delay(std::chrono::nanoseconds rest) { delay_left_ = rest; }
   std::chrono::nanoseconds take_delay() { return std::exchange(delay_left_, {}); }

@@ -212,10 +212,10 @@ TEST_F(CheckpointSourceTest, HasTheStoragesOfTheNextStartUpOrThoseOfTheEpoch) {
         ddl->append({DdlOperation::drop_storage, id, epoch, name, StorageType::none, 0, 0}));
   };
   create(kStorages + 1, "dropped", 1);
-  create(kStorages + 2, "dropped-late", 1);
+  create(kStorages + 2, "dropped_late", 1);
   drop(kStorages + 1, "dropped", 3);
-  create(kStorages + 3, "created-late", late);
-  drop(kStorages + 2, "dropped-late", late);
+  create(kStorages + 3, "created_late", late);
+  drop(kStorages + 2, "dropped_late", late);
   const auto expect = [&](const char* name, std::optional<uint64_t> durable, bool exists) {
     SCOPED_TRACE(std::string(name) + (durable ? ", running" : ", stopped"));
     const ExportSchema schema = schema_of(name);
@@ -239,10 +239,10 @@ TEST_F(CheckpointSourceTest, HasTheStoragesOfTheNextStartUpOrThoseOfTheEpoch) {
   };
   expect("dropped", std::nullopt, false);
   expect("dropped", 9, false);
-  expect("dropped-late", std::nullopt, false);
-  expect("dropped-late", 9, true);
-  expect("created-late", std::nullopt, true);
-  expect("created-late", 9, true);
+  expect("dropped_late", std::nullopt, false);
+  expect("dropped_late", 9, true);
+  expect("created_late", std::nullopt, true);
+  expect("created_late", 9, true);
 }
 
 /// A storage is dropped and created again between the two runs of an export. The first run is of a
