@@ -11,6 +11,12 @@
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
+namespace {
+
+/// A chosen page is marked after this many uses, when its line is loaded.
+constexpr uint32_t kUsesUntilLoaded = 8;
+
+}  // namespace
 
 uint64_t TransactionLimits::local_bytes() const {
   return log_offset() + WorkerLog::bytes(log_buffer);
@@ -103,28 +109,25 @@ const SnapshotView* WorkerContext::empty_snapshot() const {
 /// Loads the line of the chosen page first. A later use stores the bit, so that no use waits for
 /// the line.
 void WorkerContext::choose_page_to_mark(PageHeader* page) {
-  constexpr uint32_t kUsesUntilLoaded = 8;
-  static_assert(kUsesUntilLoaded < kUsesPerReferenceBit);
-  if (page_to_mark_ == nullptr) {
-    __builtin_prefetch(page);
-    page_to_mark_ = page;
-    uses_until_choice_ = kUsesUntilLoaded;
-    return;
-  }
-  mark_chosen_page();
-  // Chooses a random distance to the next page (xorshift). With a constant distance, repetitive
-  // work would always mark the same pages.
+  if (page_to_mark_ != nullptr) return mark_chosen_page();
+  __builtin_prefetch(page);
+  page_to_mark_ = page;
+  uses_until_choice_ = kUsesUntilLoaded;
+}
+
+/// Also called before the begin epoch ends that protects the page. Chooses a random distance to the
+/// next page (xorshift). With a constant distance, repetitive work would always mark the same
+/// pages.
+void WorkerContext::mark_chosen_page() {
+  PageHeader* page = std::exchange(page_to_mark_, nullptr);
+  if (page == nullptr) return;
   DCHECK(use_random_ != 0);
   use_random_ ^= use_random_ << 13;
   use_random_ ^= use_random_ >> 17;
   use_random_ ^= use_random_ << 5;
-  uses_until_choice_ = 1 + use_random_ % (2 * (kUsesPerReferenceBit - kUsesUntilLoaded) - 1);
-}
-
-/// REQUIRES: the begin epoch in which the page was chosen still protects it.
-void WorkerContext::mark_chosen_page() {
-  PageHeader* page = std::exchange(page_to_mark_, nullptr);
-  if (page == nullptr) return;
+  static_assert(kUsesUntilLoaded < kUsesPerReferenceBit);
+  // The uses that are left until the page was to be marked count, too.
+  uses_until_choice_ += 1 + use_random_ % (2 * (kUsesPerReferenceBit - kUsesUntilLoaded) - 1);
   // The page header may be in the memory of another node, and a look-up in an array needs nothing
   // else of that cache line. So the bit is read only once in kUsesPerReferenceBit uses, and written
   // once between two snapshots. Relaxed: the bit is only a hint.
