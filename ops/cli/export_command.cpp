@@ -458,9 +458,11 @@ void leave_checkpoint_export(const ExportOptions& options, BackupSource& kept, c
                              const Error& error) {
   const bool keeps_pin = own.can_continue && kept.has_pins() && error.code != ExitCode::disk_full;
   if (keeps_pin) kept.keep_pins();
-  if (const auto released = kept.release(); !released) print_error(released.error());
+  const auto released = kept.release();
+  if (!released) print_error(released.error());
   if (!own.can_continue) {
-    if (!options.is_resumed) remove_begun(own);
+    // The manifest names a pin that is left.
+    if (!options.is_resumed && released) remove_begun(own);
     return;
   }
   const std::string unpin =

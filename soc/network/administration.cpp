@@ -115,7 +115,7 @@ Json page_of_storages(const Json& request, const Json& answer) {
     if (each.value("name", "") <= after) continue;
     Json storage = copy_members(each, {"id", "name", "type", "state", "payload_bytes",
                                        "record_count", "operations", "cold_writes", "drop"});
-    for (const char* member : {"snapshot", "snapshot_cache"}) {
+    for (const char* member : {"snapshot", "checkpoint", "snapshot_cache"}) {
       if (each.contains(member)) storage[member] = each[member];
     }
     storages.push_back(std::move(storage));

@@ -277,7 +277,11 @@ Result<Json> Node::start_job(const ControlRequest& request) {
   for (const uint32_t ordinal : workers) {
     const auto submitted = workers_[ordinal]->submit([this, job, function,
                                                       count](WorkerEnvironment& environment) {
-      auto output = execute_job(environment, function, job->input, count, job->stop);
+      // A client may have stopped many jobs that wait for a worker.
+      Result<std::string> output =
+          job->stop.load(std::memory_order_relaxed)
+              ? make_error(ExitCode::failed, "the job was stopped before it began")
+              : execute_job(environment, function, job->input, count, job->stop);
       // latest_commit_epoch() is an upper bound for the epochs of the job's commits. So the
       // transactions of the job need not record their epochs (R59).
       jobs_.finish_worker(job->id, environment.ordinal, std::move(output), latest_commit_epoch());

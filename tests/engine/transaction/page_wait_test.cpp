@@ -201,9 +201,11 @@ TEST_F(PageBudgetWaitTest, ALargerDebtDelaysEachTransactionLonger) {
   // The limit grants the owed pages in 32 ms.
   node().page_limit.store(PagePool::kBatchPages * 1000 / 32, std::memory_order_relaxed);
   EXPECT_EQ(insert(), Status::ok);
-  EXPECT_GE(delay_ns(), static_cast<uint64_t>(std::chrono::nanoseconds(kMaxPageDelay).count()) / 2);
+  const uint64_t whole = static_cast<uint64_t>(std::chrono::nanoseconds(kMaxPageDelay).count());
+  EXPECT_GE(delay_ns(), whole / 2);
+  const bool is_paid = delay_ns() >= whole;  // the thread got no processor for so long
   EXPECT_EQ(insert(), Status::already_exists);
-  EXPECT_EQ(delays(), 2u);
+  EXPECT_EQ(delays(), is_paid ? 1u : 2u);
 }
 
 TEST_F(PageBudgetWaitTest, AGrantEndsTheRestOfTheWait) {
