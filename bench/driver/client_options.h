@@ -10,7 +10,7 @@
 
 namespace atolldb::bench {
 
-/// Who runs the transactions: jobs on the workers, or clients in this process.
+/// What runs the transactions: jobs on the workers, or clients in this process.
 struct ClientOptions {
   std::string client = "node";          // "node": jobs; "local" or "network": clients with sessions
   uint32_t clients = 0;                 // 0: one per worker

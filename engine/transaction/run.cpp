@@ -72,10 +72,9 @@ void pay_for_pages(WorkerContext& worker, uint64_t deadline_epoch) {
   NodeShared& node = *worker.view().shared[worker.node()];
   PageAllocator& allocator = worker.pages();
   const int64_t pages = allocator.owes_batch() ? allocator.take_unpaid() : 0;
-  const std::chrono::nanoseconds left =
-      pages == 0 ? allocator.take_delay() : std::chrono::nanoseconds(max_page_delay(node));
+  std::chrono::nanoseconds left = allocator.take_delay();
+  if (pages != 0) left = max_page_delay(node);
   DCHECK(left.count() > 0);
-  allocator.leave_delay({});
   // One locked instruction on a line of the own node for each batch of pages, or for each delay.
   // Relaxed, here and below: the words only affect how long to wait.
   if (node.page_budget.fetch_sub(pages, std::memory_order_relaxed) >= pages) return;

@@ -271,7 +271,7 @@ void add_report_options(CLI::App& command, bench::CommonOptions& options) {
 void add_client_options(CLI::App& command, bench::ClientOptions& clients) {
   command.add_option(
       "--client", clients.client,
-      "Who runs the transactions: node (jobs on the workers), local (clients of this "
+      "What runs the transactions: node (jobs on the workers), local (clients of this "
       "process, through shared memory) or network (clients over TCP) [node; network "
       "with --connect]");
   clients.client.clear();  // bench_target chooses it

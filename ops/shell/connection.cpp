@@ -49,7 +49,7 @@ Result<Json> whole_list(const std::function<Result<Json>(const Json& body)>& ask
     for (const Json& each : part) {
       if (each.is_object()) entries.push_back(each);
     }
-    // A part without entries ends the list, whatever the node says.
+    // A part without entries ends the list, even if the node says that there are more.
     has_more = answer.value("more", Json()) == true && entries.size() > before;
     if (has_more) body["after"] = entries.back().value(key, Json());
   }

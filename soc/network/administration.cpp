@@ -33,23 +33,24 @@ constexpr std::array<std::string_view, 6> kJobsOfClients = {
 
 struct Served {
   ControlOperation operation;
-  uint32_t rights;  // one of these suffices, except to start a job, which needs all of them
+  uint32_t any_of;  // one of these rights is needed
+  uint32_t all_of;  // and all of these
   bool is_of_node;  // this node serves it, not the coordinator
   std::chrono::milliseconds timeout;
 };
 
 constexpr std::array kServed = {
-    Served{ControlOperation::status, kMayRead, false, kShortTimeout},
-    Served{ControlOperation::storage_list, kMayRead, false, kShortTimeout},
-    Served{ControlOperation::storage_describe, kMayRead | kMayWrite, false, kShortTimeout},
-    Served{ControlOperation::storage_create, kMayAdminister, false, kDdlTimeout},
-    Served{ControlOperation::storage_drop, kMayAdminister, false, kDdlTimeout},
-    Served{ControlOperation::session_list, kMayAdminister, true, kShortTimeout},
-    Served{ControlOperation::session_kill, kMayAdminister, true, kShortTimeout},
+    Served{ControlOperation::status, kMayRead, 0, false, kShortTimeout},
+    Served{ControlOperation::storage_list, kMayRead, 0, false, kShortTimeout},
+    Served{ControlOperation::storage_describe, kMayRead | kMayWrite, 0, false, kShortTimeout},
+    Served{ControlOperation::storage_create, kMayAdminister, 0, false, kDdlTimeout},
+    Served{ControlOperation::storage_drop, kMayAdminister, 0, false, kDdlTimeout},
+    Served{ControlOperation::session_list, kMayAdminister, 0, true, kShortTimeout},
+    Served{ControlOperation::session_kill, kMayAdminister, 0, true, kShortTimeout},
     // A job reads and writes records, as a procedure does.
-    Served{ControlOperation::job_start, kMayAdminister | kMayCallProcedures, true, kShortTimeout},
-    Served{ControlOperation::job_wait, kMayAdminister, true, kShortTimeout},
-    Served{ControlOperation::job_stop, kMayAdminister, true, kShortTimeout}};
+    Served{ControlOperation::job_start, kMayAdminister, kMayCallProcedures, true, kShortTimeout},
+    Served{ControlOperation::job_wait, kMayAdminister, 0, true, kShortTimeout},
+    Served{ControlOperation::job_stop, kMayAdminister, 0, true, kShortTimeout}};
 
 const Served* find_served(std::string_view procedure) {
   if (!procedure.starts_with(kAdministrationPrefix)) return nullptr;
@@ -253,10 +254,9 @@ bool NetworkAdministration::serves(std::string_view procedure) {
 uint32_t NetworkAdministration::missing_rights(std::string_view procedure, uint32_t rights) {
   const Served* const served = find_served(procedure);
   if (served == nullptr) return kMayAdminister & ~rights;
-  DCHECK(served->rights != 0);
-  if (served->operation == ControlOperation::job_start) return served->rights & ~rights;
-  if ((served->rights & rights) != 0) return 0;
-  return uint32_t{1} << std::countr_zero(served->rights);
+  const bool has_any = (served->any_of & rights) != 0;
+  const uint32_t missing = has_any ? 0 : uint32_t{1} << std::countr_zero(served->any_of);
+  return missing | (served->all_of & ~rights);
 }
 
 NetworkAdministration::Lane& NetworkAdministration::lane_of(const NetworkCall& call) {

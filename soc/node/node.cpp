@@ -109,7 +109,7 @@ Result<void> Node::start() {
   reloader_ = std::make_unique<LibraryReloader>(
       registry_, *view_.control, logger_,
       [this](std::span<const std::string> names) { procedure_metrics_->add_names(names); });
-  start_workers();
+  ATOLL_TRY(start_workers());
   start_checkpoints();
   ATOLL_TRY(start_sessions());
   housekeeper_ = std::thread([this] { housekeep(); });
@@ -137,14 +137,15 @@ void Node::publish_unallocated() {
                                                std::memory_order_relaxed);
 }
 
-void Node::start_workers() {
+Result<void> Node::start_workers() {
   CHECK(workers_.empty());
   const TransactionLimits limits = transaction_limits(config_);
   const NodeConfig& own = config_.nodes[node_];
   if (own.running_workers != 0 && own.running_workers < own.workers) {
     gate_ = std::make_unique<RunGate>(own.running_workers);
   }
-  const uint32_t whole_version_bytes = whole_version_limit(std::getenv(kWholeVersionVariable));
+  ATOLL_ASSIGN(const uint32_t whole_version_bytes,
+               whole_version_limit(std::getenv(kWholeVersionVariable)));
   if (whole_version_bytes != kWholeVersionBytes) {
     logger_->warn("{} is set: updates of records of up to {} bytes are logged as whole records",
                   kWholeVersionVariable, whole_version_bytes);
@@ -172,6 +173,7 @@ void Node::start_workers() {
     workers_.push_back(std::make_unique<Worker>(std::move(settings), logger_));
     workers_.back()->start();
   }
+  return {};
 }
 
 Result<void> Node::start_sessions() {

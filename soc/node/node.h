@@ -116,7 +116,7 @@ class Node {
   std::optional<JobTable::Clock::time_point> housekeep_once(WorkerContext& context);
   void start_pool_memory();
   void publish_unallocated();
-  void start_workers();
+  Result<void> start_workers();
   Result<void> start_sessions();
   Result<void> start_network();
   uint64_t procedure_deadline() const;

@@ -5,13 +5,15 @@
 
 #include <cstdint>
 
+#include "shared/base/error.h"
+
 namespace atolldb {
 
 /// Name of the environment variable with another limit.
 inline constexpr const char* kWholeVersionVariable = "ATOLL_WHOLE_VERSION_BYTES";
 
-/// Returns the limit in bytes. `text`: the value of the variable, or null. A text that is no number
-/// is ignored.
-uint32_t whole_version_limit(const char* text);
+/// Returns the limit in bytes. `text`: the value of the variable, or null. Error: code usage if the
+/// text is no number of bytes that a record may have.
+Result<uint32_t> whole_version_limit(const char* text);
 
 }  // namespace atolldb

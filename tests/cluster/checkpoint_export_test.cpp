@@ -244,7 +244,7 @@ TEST_F(CheckpointExportTest, OfAStoppedClusterContinuesAfterTheNextStartUp) {
 TEST_F(CheckpointExportTest, OnAFullDiskRemovesItsPinAndCanContinueLater) {
   constexpr uint64_t kReserve = uint64_t{1} << 40;  // the largest value of the key
   if (std::filesystem::space(folder_.path()).available >= kReserve) {
-    GTEST_SKIP() << "the disk has too much room";
+    GTEST_SKIP() << "the disk has 1 TiB free, and gleaner.disk_reserve cannot ask for more";
   }
   const auto start_with_reserve = [&](uint64_t bytes) {
     config_.gleaner.disk_reserve = bytes;

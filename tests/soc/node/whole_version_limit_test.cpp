@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "engine/mastertree/mastertree.h"
 #include "engine/transaction/transaction.h"
 
@@ -10,12 +12,18 @@ namespace atolldb::test {
 namespace {
 
 TEST(WholeVersionLimit, IsTheConstantUnlessTheVariableHasANumber) {
-  EXPECT_EQ(whole_version_limit(nullptr), kWholeVersionBytes);
-  EXPECT_EQ(whole_version_limit("0"), 0u);
-  EXPECT_EQ(whole_version_limit("512"), 512u);
-  EXPECT_EQ(whole_version_limit("100000"), MasterTree::kMaxPayloadBytes);
-  for (const char* text : {"", "-1", "64 ", "64B", "much", "99999999999"}) {
-    EXPECT_EQ(whole_version_limit(text), kWholeVersionBytes) << text;
+  EXPECT_EQ(whole_version_limit(nullptr).value(), kWholeVersionBytes);
+  EXPECT_EQ(whole_version_limit("0").value(), 0u);
+  EXPECT_EQ(whole_version_limit("512").value(), 512u);
+  EXPECT_EQ(whole_version_limit("2048").value(), MasterTree::kMaxPayloadBytes);
+}
+
+TEST(WholeVersionLimit, OfAnyOtherTextIsAnErrorThatNamesIt) {
+  for (const char* text : {"", "-1", "64 ", "64B", "much", "2049", "99999999999"}) {
+    const auto limit = whole_version_limit(text);
+    ASSERT_FALSE(limit) << text;
+    EXPECT_EQ(limit.error().code, ExitCode::usage);
+    EXPECT_TRUE(limit.error().message.contains(std::string("\"") + text + "\"")) << text;
   }
 }
 
