@@ -24,7 +24,6 @@ LocalCluster::LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t p
   NodeSharedLayout layout;
   layout.worker_count = workers_per_node;
   layout.node_count = nodes;
-  layout.blocks_per_slot = lock_blocks_for(limits.write_set);
   for (uint32_t node = 0; node < nodes; ++node) {
     auto* shared = reinterpret_cast<NodeShared*>(map(layout.bytes()));
     layout.format(*shared);

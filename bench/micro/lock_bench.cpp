@@ -13,11 +13,10 @@ void mcs_lock(benchmark::State& state) {
   // Each thread takes the worker of another node, so that the queue of the lock is in two segments.
   WorkerContext& self =
       Loaded::of(10'000).cluster.worker(static_cast<uint32_t>(state.thread_index())).context;
-  constexpr uint32_t kBlock = 1;
   const UniversalName name{};
   for ([[maybe_unused]] auto _ : state) {
-    expect_ok(self.locker().lock(contended_lock, kBlock, name));
-    self.locker().unlock(contended_lock, kBlock);
+    expect_ok(self.locker().lock(contended_lock, name));
+    self.locker().unlock(contended_lock);
   }
   state.SetItemsProcessed(state.iterations());
 }

@@ -118,7 +118,7 @@ StorageControl& Catalog::fill(uint32_t id, const StorageDefinition& definition) 
   storage.delta_root.volatile_word.store(0, std::memory_order_relaxed);
   storage.uses_delta.store(0, std::memory_order_relaxed);
   storage.root_max_removed_vid.store(0, std::memory_order_relaxed);
-  CHECK(!storage.root_lock.is_locked());
+  CHECK(storage.root_lock.is_unused());
   return storage;
 }
 

@@ -154,7 +154,7 @@ Status RecordWriter::store_at(const Place& place, Vid vid, Bytes payload, Replay
                               bool& is_moved) {
   WorkerContext& worker = txn_->worker();
   ScopedLock lock;
-  if (!lock.lock(worker, place.head->lock, kFirstRecordBlock, worker.name_of(place.head))) {
+  if (!lock.lock(worker, place.head->lock, worker.name_of(place.head))) {
     return Status::cluster_failed;
   }
   const Vid found(place.head->vid.load(std::memory_order_relaxed));
@@ -265,7 +265,7 @@ Status RecordWriter::change(StorageControl& storage, Bytes key, const Change& ap
     status = find(storage, key, 0, ~uint64_t{0}, false, place, is_older);
     if (status != Status::ok || place.head == nullptr) return status;
     ScopedLock lock;
-    if (!lock.lock(worker, place.head->lock, kFirstRecordBlock, worker.name_of(place.head))) {
+    if (!lock.lock(worker, place.head->lock, worker.name_of(place.head))) {
       return Status::cluster_failed;
     }
     vid = Vid(place.head->vid.load(std::memory_order_relaxed));

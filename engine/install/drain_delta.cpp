@@ -165,7 +165,7 @@ class DeltaDrain {
   /// lock is not free.
   bool clear_some_marks(BorderPage* page, uint64_t& at) {
     ScopedLock lock;
-    if (!lock.try_lock_page(worker_, page, kPageBlock)) return false;
+    if (!lock.try_lock_page(worker_, page)) return false;
     const PageVersion version = page->header.version();
     if (version.is_moved()) return false;
     std::array<uint64_t, kBorderSlotBound> slices;
@@ -265,7 +265,7 @@ class DeltaDrain {
     RestructureRequest request;
     request.compaction_only = true;
     request.drained_epoch = task_.epoch;
-    const bool is_replaced = lock.try_lock_page(worker_, page, kPageBlock) &&
+    const bool is_replaced = lock.try_lock_page(worker_, page) &&
                              !page->header.version().is_moved() &&
                              restructure(worker_, nullptr, page, request, lock) == Status::ok;
     if (is_replaced) {

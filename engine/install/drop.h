@@ -79,26 +79,24 @@ class FreedPages {
 /// Holds locks of records whose pages are locked. The class only tries locks and never waits.
 class RecordLocks {
  public:
-  /// `first_block`: index of the first lock's MCS block among the worker's system blocks.
-  RecordLocks(WorkerContext& worker, uint32_t first_block)
-      : worker_(worker), first_(worker.first_system_block() + first_block) {}
+  /// Maximum number of locks.
+  static constexpr uint32_t kMost = 768;
+
+  explicit RecordLocks(WorkerContext& worker) : worker_(worker) {}
   RecordLocks(const RecordLocks&) = delete;
   RecordLocks& operator=(const RecordLocks&) = delete;
   ~RecordLocks() {
     while (count_ > 0 && is_locking_) {
       --count_;
-      worker_.locker().unlock(records_[count_]->lock, first_ + count_);
+      worker_.locker().unlock(records_[count_]->lock);
     }
   }
   /// Returns false if another thread holds the lock. REQUIRES: the lock of the record's page is
   /// held.
   bool try_lock(RecordHead* record) {
     DCHECK(page_of(record)->lock.is_locked());
-    const uint32_t block = first_ + count_;
-    CHECK(block < worker_.first_system_block() + kSystemLockBlocks);
-    if (is_locking_ && !worker_.locker().try_lock(record->lock, block, worker_.name_of(record))) {
-      return false;
-    }
+    CHECK(count_ < kMost);
+    if (is_locking_ && !worker_.locker().try_lock(record->lock)) return false;
     records_[count_++] = record;
     return true;
   }
@@ -114,10 +112,9 @@ class RecordLocks {
 
  private:
   WorkerContext& worker_;
-  const uint32_t first_;
   const bool is_locking_ = !fault::drop_unlocked_records;
   uint32_t count_ = 0;
-  std::array<RecordHead*, kSystemLockBlocks> records_;
+  std::array<RecordHead*, kMost> records_;
 };
 
 /// Result of an attempt to drop a volatile page of a Master-tree.

@@ -21,9 +21,8 @@ namespace {
 /// empty, or the snapshot has no page of its range. Both result from changes since the snapshot, so
 /// there are few.
 constexpr uint32_t kMaxPagesBelow = 32;
-constexpr uint32_t kFirstDroppedRecordBlock = kFirstChildBlock + kMaxPagesBelow;
 /// Maximum number of records that are dropped together.
-constexpr uint32_t kMaxDroppedRecords = kSystemLockBlocks - kFirstDroppedRecordBlock;
+constexpr uint32_t kMaxDroppedRecords = RecordLocks::kMost;
 static_assert(kMaxDroppedRecords >= kBorderSlotBound);
 /// Maximum number of pointers to cold pages in the pages that are dropped together.
 constexpr uint32_t kMaxNulls = 1024;
@@ -74,9 +73,9 @@ class Locked {
     const Link& link = task.link;
     TreePage* const page = task.page;
     CHECK(link.holder != nullptr && link.holder != page);
-    const bool has_holder = task.waits ? holder_.lock_page(worker, link.holder, kHolderBlock)
-                                       : holder_.try_lock_page(worker, link.holder, kHolderBlock);
-    if (!has_holder || !page_.try_lock_page(worker, page, kPageBlock)) {
+    const bool has_holder = task.waits ? holder_.lock_page(worker, link.holder)
+                                       : holder_.try_lock_page(worker, link.holder);
+    if (!has_holder || !page_.try_lock_page(worker, page)) {
       is_busy_ = true;
       return;
     }
@@ -105,7 +104,7 @@ class DropSet {
   enum class Locks : uint8_t { no, yes };
 
   DropSet(WorkerContext& worker, const DropTask& task, Locks locks)
-      : worker_(worker), task_(task), locks_(locks), records_(worker, kFirstDroppedRecordBlock) {}
+      : worker_(worker), task_(task), locks_(locks), records_(worker) {}
 
   DropSet(const DropSet&) = delete;
   DropSet& operator=(const DropSet&) = delete;
@@ -128,7 +127,7 @@ class DropSet {
     records_.mark_moved();
     for (uint32_t i = 0; i < count_; ++i) {
       PageHeader& header = pages_[i]->header;
-      DCHECK(holds_page(worker_, pages_[i], kFirstChildBlock + i) && !header.version().is_moved());
+      DCHECK(holds_page(worker_, pages_[i]) && !header.version().is_moved());
       header.set_version(header.version().with_status(PageVersion::kMoved | PageVersion::kDropped));
     }
   }
@@ -210,8 +209,7 @@ class DropSet {
     // A page with a snapshot page is dropped on its own, unless it is empty.
     const bool has_snapshot = pointer.snapshot_word.load(std::memory_order_relaxed) != 0;
     if ((has_snapshot || fault::keep_unmatched_pages) && !is_empty(child)) return false;
-    if (locks_ == Locks::yes &&
-        !page_locks_[count_].try_lock_page(worker_, child, kFirstChildBlock + count_)) {
+    if (locks_ == Locks::yes && !page_locks_[count_].try_lock_page(worker_, child)) {
       is_busy_ = true;
       return false;
     }

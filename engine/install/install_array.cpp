@@ -18,8 +18,7 @@ namespace atolldb {
 namespace {
 
 // A leaf's records are all locked at once. The bound holds even for records without payload.
-static_assert(kFirstRecordBlock + (kPageBytes - sizeof(PageHeader)) / sizeof(RecordHead) <=
-              kSystemLockBlocks);
+static_assert((kPageBytes - sizeof(PageHeader)) / sizeof(RecordHead) <= RecordLocks::kMost);
 
 /// Installs a snapshot in one array. The installer addresses pages by level and number, so that it
 /// can find them again after each `enter`. The root is number 0 of the top level and is never
@@ -193,7 +192,7 @@ class ArrayInstaller {
     {
       ScopedLock parent_lock;
       ScopedLock leaf_lock;
-      RecordLocks record_locks(worker_, kFirstRecordBlock);
+      RecordLocks record_locks(worker_);
       if (!lock_pages(parent.header, parent_lock, leaf->header, leaf_lock) ||
           !try_lock_records(*leaf, record_locks)) {
         ++report_.busy;
@@ -247,12 +246,11 @@ class ArrayInstaller {
   /// thread then holds no other lock.
   bool lock_pages(PageHeader& parent, ScopedLock& parent_lock, PageHeader& page,
                   ScopedLock& page_lock) {
-    const auto name = worker_.name_of(&parent.lock);
     const bool waits = parent.level == top_ && is_divided_;
-    const bool is_locked = waits ? parent_lock.lock(worker_, parent.lock, kHolderBlock, name)
-                                 : parent_lock.try_lock(worker_, parent.lock, kHolderBlock, name);
-    return is_locked &&
-           page_lock.try_lock(worker_, page.lock, kPageBlock, worker_.name_of(&page.lock));
+    const bool is_locked =
+        waits ? parent_lock.lock(worker_, parent.lock, worker_.name_of(&parent.lock))
+              : parent_lock.try_lock(worker_, parent.lock);
+    return is_locked && page_lock.try_lock(worker_, page.lock);
   }
 
   bool try_lock_records(ArrayLeaf& leaf, RecordLocks& locks) const {

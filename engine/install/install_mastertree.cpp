@@ -131,7 +131,7 @@ class TreeInstaller {
     ScopedLock lock;
     // May wait, because this thread holds no other lock. If the cluster has failed, the next turn
     // notices it.
-    if (!lock.lock(worker_, storage_.root_lock, kHolderBlock, root_lock_name(storage_))) return;
+    if (!lock.lock(worker_, storage_.root_lock, root_lock_name(storage_))) return;
     install(storage_.root, task_.root);
   }
 
@@ -320,7 +320,7 @@ class TreeInstaller {
     const bool may_rebuild = worker_.reserve_pages(kPagesPerAdoption);
     const HoldTimer timer(report_);
     ScopedLock lock;
-    if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
+    if (!lock.lock_page(worker_, page)) return Status::cluster_failed;
     const PageVersion version = page->header.version();
     if (version.is_moved()) {
       step = Step::again;
@@ -358,7 +358,7 @@ class TreeInstaller {
   /// wrong: the delta tree has all changes since that page until all pointers are installed.
   /// Returns false if the page has no room for all of them. REQUIRES: the page is locked.
   bool divide_cold(InteriorPage* page, uint32_t slot, std::span<const SnapshotLevelPage> pieces) {
-    DCHECK(holds_page(worker_, page, kPageBlock) && !page->header.version().is_moved());
+    DCHECK(holds_page(worker_, page) && !page->header.version().is_moved());
     for (size_t i = 0; i + 1 < pieces.size(); ++i) {
       const PageVersion version = page->header.version();
       const uint32_t count = version.count();
@@ -407,7 +407,7 @@ class TreeInstaller {
     {
       const HoldTimer timer(report_);
       ScopedLock lock;
-      if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
+      if (!lock.lock_page(worker_, page)) return Status::cluster_failed;
       // Slots stay in place until the page is moved. A layer that was created meanwhile has no
       // snapshot page, and neither have the pages below it.
       if (page->header.version().is_moved() && !fault::install_in_moved_pages) {

@@ -39,7 +39,7 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
     rebuild_interior(worker, parent);
     return;
   }
-  DCHECK(holds_page(worker, parent, kHolderBlock) && !version.is_moved());
+  DCHECK(holds_page(worker, parent) && !version.is_moved());
   DCHECK(page->header.level + 1 == parent->header.level);
   DCHECK(page->contains(page->twin_fence) && parent->contains(page->twin_fence));
   // First stores the new child, then the word of the old child. In between, the old word leads to

@@ -69,7 +69,7 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
   page->slices()[count] = slice;
   page->offsets()[count] = page->heap_begin;
   TreeRecord* record = page->record(count);
-  record->head.lock.tail.store(0, std::memory_order_relaxed);
+  record->head.lock.clear();
   record->head.vid.store(vid.word(), std::memory_order_relaxed);
   record->head.slot = static_cast<uint16_t>(count);
   record->head.remainder = remainder;
@@ -186,7 +186,7 @@ void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count) {
             reinterpret_cast<const std::byte*>(from) + from->heap_begin,
             kPageBytes - from->heap_begin);
   for (uint32_t slot = 0; slot < count; ++slot) {
-    to->record(slot)->head.lock.tail.store(0, std::memory_order_relaxed);
+    to->record(slot)->head.lock.clear();
   }
 }
 

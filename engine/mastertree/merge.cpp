@@ -34,9 +34,9 @@ class Merge {
     // below the parent, and one for the parent's successor.
     if (!worker_.reserve_pages(parent_->header.level + 1u)) return false;
     if (!holder_lock_.try_lock_holder(worker_, storage_, link_)) return false;
-    if (!parent_lock_.try_lock_page(worker_, parent_, kPageBlock)) return false;
+    if (!parent_lock_.try_lock_page(worker_, parent_)) return false;
     if (parent_->header.version().is_moved() || !link_leads_to(link_, parent_)) return false;
-    DCHECK(holds_page(worker_, parent_, kPageBlock));
+    DCHECK(holds_page(worker_, parent_));
     sort_children();
     if (!find_run(slice)) return false;
     reach(SyncPoint::found_run);
@@ -93,7 +93,7 @@ class Merge {
       if (!empty && !fault::merge_unchecked) return false;
       for (uint32_t k = 0; k < size; ++k) {
         if (page_count_ == kMaxMergePages) return false;
-        if (!locks_[page_count_].try_lock_page(worker_, chain[k], kFirstChildBlock + page_count_)) {
+        if (!locks_[page_count_].try_lock_page(worker_, chain[k])) {
           return false;
         }
         pages_[page_count_++] = chain[k];
@@ -119,7 +119,7 @@ class Merge {
     DCHECK(range.high_is_end || range.low < range.high);
     uint64_t max_removed_vid = 0;
     for (uint32_t i = 0; i < page_count_; ++i) {
-      DCHECK(holds_page(worker_, pages_[i], kFirstChildBlock + i));
+      DCHECK(holds_page(worker_, pages_[i]));
       DCHECK(pages_[i]->header.version().count() == (pages_[i]->is_border() ? 0 : 1));
       max_removed_vid = std::max(max_removed_vid, max_removed_vid_of(*pages_[i]));
     }
@@ -168,7 +168,6 @@ class Merge {
   ScopedLock parent_lock_;
   std::array<ScopedLock, kMaxMergePages> locks_;
 };
-static_assert(kFirstChildBlock + kMaxMergePages <= kSystemLockBlocks);
 
 /// Replaces a root that has one child by that child.
 bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& link,
@@ -176,7 +175,7 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
   ScopedLock holder;
   ScopedLock lock;
   if (!holder.try_lock_holder(worker, storage, link)) return false;
-  if (!lock.try_lock_page(worker, root, kPageBlock)) return false;
+  if (!lock.try_lock_page(worker, root)) return false;
   const PageVersion version = root->header.version();
   if (version.is_moved() || version.count() != 1 || !link_leads_to(link, root)) return false;
   const VolatilePointer word = root->children[0].load_acquire();
@@ -186,7 +185,7 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
   // R43: the child inherits the root's newest removed version. The child must be locked, because a
   // thread that replaces the child copies that version to the successor.
   ScopedLock child_lock;
-  if (!child_lock.try_lock_page(worker, child, kFirstChildBlock)) return false;
+  if (!child_lock.try_lock_page(worker, child)) return false;
   if (child->header.version().is_moved()) return false;
   DCHECK(child->header.level + 1 == root->header.level);
   child->header.max_removed_vid.store(

@@ -13,16 +13,6 @@
 
 namespace atolldb {
 
-/// Lock blocks of one system transaction. They are numbered from
-/// WorkerContext::first_system_block(), after the blocks of the write set.
-enum SystemBlock : uint32_t {
-  kHolderBlock = 0,  // lock of the link's holder, or the root lock
-  kPageBlock = 1,
-  kFirstRecordBlock = 2,   // locks of the records of a border page
-  kFirstChildBlock = 200,  // locks of the pages that a merge replaces
-};
-static_assert(kFirstRecordBlock + kBorderSlotBound < kFirstChildBlock);
-
 /// Returns the universal name of a root lock. Roots are not in a page pool, so node 255 (the
 /// coordinator) and the storage id name them.
 inline UniversalName root_lock_name(const StorageControl& storage) {
@@ -33,9 +23,9 @@ inline UniversalName root_lock_name(const StorageControl& storage) {
 inline UniversalName lock_name(const TreePage* page) {
   return UniversalName::make(page->self(), offsetof(PageHeader, lock));
 }
-/// Returns whether the worker holds the lock of the page with this system block.
-inline bool holds_page(const WorkerContext& worker, const TreePage* page, uint32_t block) {
-  return worker.holds(worker.first_system_block() + block, page->header.lock, lock_name(page));
+/// Returns whether the worker holds the lock of the page.
+inline bool holds_page(const WorkerContext& worker, const TreePage* page) {
+  return worker.holds(page->header.lock);
 }
 
 /// Lock of a page, a record or a storage root, released by the destructor.
@@ -49,56 +39,51 @@ class ScopedLock {
   /// Waits for the lock. Returns false if the cluster has failed. REQUIRES: apart from early locks,
   /// the caller holds no lock, or only locks before `name` in universal order. A record's lock
   /// comes after that of its page.
-  bool lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
-    const uint32_t index = worker.first_system_block() + block;
-    if (!worker.locker().try_lock(word, index, name)) [[unlikely]] {
+  bool lock(WorkerContext& worker, McsWord& word, UniversalName name) {
+    if (!worker.locker().try_lock(word)) [[unlikely]] {
       // R105: the holder may wait for an early lock of this worker, or be this worker.
       worker.release_early_locks();
-      if (worker.locker().lock(word, index, name) != Status::ok) return false;
+      if (worker.locker().lock(word, name) != Status::ok) return false;
     }
-    return hold(worker, word, index);
+    return hold(worker, word);
   }
   /// Never waits. Returns false if another thread holds the lock or waits for it.
-  bool try_lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
-    if (fault::wait_out_of_order) return lock(worker, word, block, name);
-    const uint32_t index = worker.first_system_block() + block;
-    while (!worker.locker().try_lock(word, index, name)) {
+  bool try_lock(WorkerContext& worker, McsWord& word) {
+    if (fault::wait_out_of_order) return lock(worker, word, UniversalName());
+    while (!worker.locker().try_lock(word)) {
       // R105: it may be an early lock of this worker. Otherwise every retry would fail here.
       if (!worker.release_early_locks()) return false;
     }
-    return hold(worker, word, index);
+    return hold(worker, word);
   }
-  bool lock_page(WorkerContext& worker, TreePage* page, uint32_t block) {
-    return lock(worker, page->header.lock, block, lock_name(page));
+  bool lock_page(WorkerContext& worker, TreePage* page) {
+    return lock(worker, page->header.lock, lock_name(page));
   }
-  bool try_lock_page(WorkerContext& worker, TreePage* page, uint32_t block) {
-    return try_lock(worker, page->header.lock, block, lock_name(page));
+  bool try_lock_page(WorkerContext& worker, TreePage* page) {
+    return try_lock(worker, page->header.lock);
   }
   /// Tries to take the lock that guards changes of the link's word.
   bool try_lock_holder(WorkerContext& worker, StorageControl& storage, const Link& link) {
-    if (link.holder != nullptr) return try_lock_page(worker, link.holder, kHolderBlock);
-    return try_lock(worker, storage.root_lock, kHolderBlock, root_lock_name(storage));
+    return try_lock(worker, link.holder != nullptr ? link.holder->header.lock : storage.root_lock);
   }
   void unlock() {
     if (word_ == nullptr) return;
     reach(SyncPoint::unlocking_page);
-    worker_->locker().unlock(*word_, block_);
+    worker_->locker().unlock(*word_);
     word_ = nullptr;
   }
 
  private:
-  bool hold(WorkerContext& worker, McsWord& word, uint32_t index) {
-    DCHECK(word_ == nullptr && index < worker.first_system_block() + kSystemLockBlocks);
+  bool hold(WorkerContext& worker, McsWord& word) {
+    DCHECK(word_ == nullptr);
     worker_ = &worker;
     word_ = &word;
-    block_ = index;
     reach(SyncPoint::locked_page);
     return true;
   }
 
   WorkerContext* worker_ = nullptr;
   McsWord* word_ = nullptr;
-  uint32_t block_ = 0;
 };
 
 /// Returns whether the holder is still in place and its word still leads to `page`. REQUIRES: the

@@ -94,7 +94,7 @@ bool compact(WorkerContext& worker, BorderPage* page, bool collapses_layers) {
   // on the path. An installer could then drop nothing below it, although the pool is exhausted.
   if (!worker.reserve_pages(kPagesPerRestructure + kPagesPerAdoption)) return false;
   ScopedLock lock;
-  if (!lock.try_lock_page(worker, page, kPageBlock)) return false;
+  if (!lock.try_lock_page(worker, page)) return false;
   if (page->header.version().is_moved()) return false;
   RestructureRequest request;
   request.compaction_only = true;

@@ -43,11 +43,11 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedL
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
   if (!fault::move_without_record_locks &&
-      !lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
+      !lock.lock(worker, record->head.lock, worker.name_of(record))) {
     return Status::cluster_failed;
   }
   const Vid vid(record->head.vid.load(std::memory_order_relaxed));
-  DCHECK(holds_page(worker, page, kPageBlock) && record->head.remainder > 8);
+  DCHECK(holds_page(worker, page) && record->head.remainder > 8);
   DCHECK(!vid.is_relocated() && !vid.is_being_written());
   DCHECK(record->capacity >= sizeof(DualPointer));
   const Bytes suffix{record->suffix(), record->suffix_bytes()};
@@ -96,7 +96,7 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedL
 /// REQUIRES: `page_lock` holds the page.
 Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, PageVersion after,
                        ScopedLock& page_lock) {
-  DCHECK(holds_page(txn.worker(), page, kPageBlock));
+  DCHECK(holds_page(txn.worker(), page));
   DCHECK(after.count() > before.count() && after.count() <= page->slot_capacity);
   page->header.set_version(after);
   const auto node = static_cast<uint16_t>(txn.worker().node());
@@ -163,10 +163,10 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
 Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedLock& page_lock) {
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
-  if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
+  if (!lock.lock(worker, record->head.lock, worker.name_of(record))) {
     return Status::cluster_failed;
   }
-  DCHECK(holds_page(worker, page, kPageBlock) && !page->header.version().is_moved());
+  DCHECK(holds_page(worker, page) && !page->header.version().is_moved());
   const Vid tombstone(record->head.vid.load(std::memory_order_relaxed));
   if (!tombstone.is_stable_tombstone()) return Status::ok;
   const Vid pending = tombstone.with(Vid::kPendingTombstone);
@@ -202,10 +202,10 @@ Status close_record(Transaction& txn, BorderPage* page, TreeRecord* record, cons
                     ScopedLock& page_lock) {
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
-  if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
+  if (!lock.lock(worker, record->head.lock, worker.name_of(record))) {
     return Status::cluster_failed;
   }
-  DCHECK(holds_page(worker, page, kPageBlock) && !page->header.version().is_moved());
+  DCHECK(holds_page(worker, page) && !page->header.version().is_moved());
   DCHECK(cold.is_read && page->header.is_delta != 0 && cold.payload_bytes <= record->capacity);
   const Vid open(record->head.vid.load(std::memory_order_relaxed));
   if (!open.is_open()) return Status::ok;  // another transaction has written the record
@@ -241,7 +241,7 @@ Status make_room(Transaction& txn, BorderPage* page, const RestructureRequest& r
                  uint64_t slice, ScopedLock& page_lock) {
   const Status status = restructure(txn.worker(), &txn, page, request, page_lock);
   if (status != Status::payload_too_long) return status;
-  DCHECK(holds_page(txn.worker(), page, kPageBlock) && !page->header.version().is_moved());
+  DCHECK(holds_page(txn.worker(), page) && !page->header.version().is_moved());
   const uint32_t count = page->header.version().count();
   for (uint32_t slot = 0; slot < count; ++slot) {
     TreeRecord* record = page->record(slot);
@@ -297,7 +297,7 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
   step = Step::again;
   reach(SyncPoint::locking_page);
   ScopedLock lock;
-  if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
+  if (!lock.lock_page(worker, page)) return Status::cluster_failed;
   const PageVersion version = page->header.version();
   if (!may_change(version)) return Status::ok;
   SlotView slot{Match::none, 0, nullptr};
@@ -385,7 +385,7 @@ Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const By
   BorderPage* page = view.page;
   reach(SyncPoint::locking_page);
   ScopedLock lock;
-  if (!lock.lock_page(worker, page, kPageBlock)) return Status::cluster_failed;
+  if (!lock.lock_page(worker, page)) return Status::cluster_failed;
   const PageVersion before = page->header.version();
   const uint32_t count = before.count();
   if (!may_change(before)) return Status::ok;

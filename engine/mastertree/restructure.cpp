@@ -57,7 +57,7 @@ class Restructuring {
     CHECK(!request.collapses_layers || (request.compaction_only && txn == nullptr));
     CHECK(request.drained_epoch == 0 || (request.compaction_only && txn == nullptr));
     DCHECK(request.drained_epoch == 0 || page->header.is_delta != 0);
-    DCHECK(holds_page(worker, page, kPageBlock) && !version_.is_moved());
+    DCHECK(holds_page(worker, page) && !version_.is_moved());
   }
 
   Status run() {
@@ -146,11 +146,10 @@ class Restructuring {
     for (uint32_t done = 0; done < count_; ++done) {
       TreeRecord* record = record_in_order(done);
       McsWord& lock = record->head.lock;
-      const uint32_t block = worker_.first_system_block() + kFirstRecordBlock + done;
       const UniversalName name = worker_.name_of(record);
       DCHECK(done == 0 || worker_.name_of(record_in_order(done - 1)) < name);
-      const bool is_locked = may_wait ? worker_.locker().lock(lock, block, name) == Status::ok
-                                      : worker_.locker().try_lock(lock, block, name);
+      const bool is_locked = may_wait ? worker_.locker().lock(lock, name) == Status::ok
+                                      : worker_.locker().try_lock(lock);
       if (!is_locked) return done;
     }
     return count_;
@@ -159,8 +158,7 @@ class Restructuring {
   void unlock_records(uint32_t locked) {
     if (fault::move_without_record_locks) return;
     for (uint32_t done = 0; done < locked; ++done) {
-      worker_.locker().unlock(record_in_order(done)->head.lock,
-                              worker_.first_system_block() + kFirstRecordBlock + done);
+      worker_.locker().unlock(record_in_order(done)->head.lock);
     }
   }
 
@@ -241,7 +239,7 @@ class Restructuring {
     TreePage* root = tree_page(worker_.view().resolve(word.thawed()));
     if (!root->is_border()) return false;
     ScopedLock lock;
-    if (!lock.try_lock_page(worker_, root, kHolderBlock)) return false;
+    if (!lock.try_lock_page(worker_, root)) return false;
     const PageVersion version = root->header.version();
     if (version.is_moved()) return false;
     if (version.count() != 0 && !fault::drop_layer_with_keys) return false;
@@ -301,7 +299,7 @@ class Restructuring {
   bool collapse_layer(const Item& item) {
     TreePage* root = item.collapsed;
     ScopedLock page_lock;
-    if (!page_lock.try_lock_page(worker_, root, kHolderBlock)) return false;
+    if (!page_lock.try_lock_page(worker_, root)) return false;
     const PageVersion version = root->header.version();
     DualPointer& link = *item.record->next_layer();
     if (version.is_moved() || version.count() != 1 || link.load_acquire() != root->self()) {
@@ -311,8 +309,7 @@ class Restructuring {
     // Tries the record's lock, because a commit that holds it may still write the record (R7).
     // Later commits find the record moved. So the copy, which is made later, has all writes.
     ScopedLock record_lock;
-    if (!fault::collapse_locked_records &&
-        !record_lock.try_lock(worker_, lone->head.lock, kFirstChildBlock, worker_.name_of(lone))) {
+    if (!fault::collapse_locked_records && !record_lock.try_lock(worker_, lone->head.lock)) {
       return false;
     }
     const Vid vid(lone->head.vid.load(std::memory_order_relaxed));

@@ -48,7 +48,7 @@ inline bool is_removable(Vid vid, uint64_t limit) {
 inline constexpr uint32_t kPagesPerRestructure = 2;
 
 /// Replaces `page`. `txn`: the transaction whose access sets are updated (R13), or null between
-/// transactions. REQUIRES: `page_lock` holds `page` with kPageBlock, and it is not moved;
+/// transactions. REQUIRES: `page_lock` holds `page`, and it is not moved;
 /// kPagesPerRestructure pages are reserved.
 ///
 /// Releases `page_lock` before it updates the sets, because they may be large. After ok, phantom

@@ -27,13 +27,13 @@ class RunLocks {
   ~RunLocks() {
     while (record_count_ > 0) {
       --record_count_;
-      worker_.locker().unlock(records_[record_count_]->head.lock, record_block(record_count_));
+      worker_.locker().unlock(records_[record_count_]->head.lock);
     }
   }
 
   /// Locks the parent. Returns false if it was replaced.
   bool lock_parent(InteriorPage* parent) {
-    if (!parent_lock_.try_lock_page(worker_, parent, kPageBlock)) return false;
+    if (!parent_lock_.try_lock_page(worker_, parent)) return false;
     return !parent->header.version().is_moved();
   }
   /// Locks the page that holds the link to the parent. Returns false if the link leads to another
@@ -50,8 +50,7 @@ class RunLocks {
     const VolatilePointer word = child.load_acquire();
     if (word.is_null() || word.is_frozen()) return nullptr;
     TreePage* page = tree_page(worker_.view().resolve(word));
-    const uint32_t block = kFirstChildBlock + page_count_;
-    if (!page->is_border() || !page_locks_[page_count_].try_lock_page(worker_, page, block)) {
+    if (!page->is_border() || !page_locks_[page_count_].try_lock_page(worker_, page)) {
       return nullptr;
     }
     pages_[page_count_++] = page;
@@ -66,10 +65,7 @@ class RunLocks {
   bool lock_record(TreeRecord* record) {
     if (record_count_ == kMaxRecords) return false;
     DCHECK(page_of(record)->lock.is_locked());
-    if (!worker_.locker().try_lock(record->head.lock, record_block(record_count_),
-                                   worker_.name_of(record))) {
-      return false;
-    }
+    if (!worker_.locker().try_lock(record->head.lock)) return false;
     records_[record_count_++] = record;
     return true;
   }
@@ -89,13 +85,6 @@ class RunLocks {
   void add_removed(Vid vid) { max_removed_vid_ = std::max(max_removed_vid_, vid.version()); }
 
  private:
-  static constexpr uint32_t kFirstRunRecordBlock = kFirstChildBlock + kMaxPages;
-  static_assert(kFirstRunRecordBlock + kMaxRecords <= kSystemLockBlocks);
-
-  uint32_t record_block(uint32_t i) const {
-    return worker_.first_system_block() + kFirstRunRecordBlock + i;
-  }
-
   WorkerContext& worker_;
   StorageControl& storage_;
   uint32_t page_count_ = 0;

@@ -53,7 +53,7 @@ struct SnapshotWriter::State {
     const uint64_t first = pages - buffered;
     for (uint32_t slot = first == 0 ? 1 : 0; slot < buffered; ++slot) {
       CHECK(page(slot)->self == pointer_to(first + slot).word());
-      CHECK(page(slot)->is_snapshot == 1 && !page(slot)->lock.is_locked());
+      CHECK(page(slot)->is_snapshot == 1 && page(slot)->lock.is_unused());
       page(slot)->check = check_of(*page(slot));
     }
     ATOLL_TRY(file->grow(pages * kPageBytes));

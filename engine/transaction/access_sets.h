@@ -21,8 +21,7 @@ struct ReadEntry {
 };
 
 /// A planned write. It lies in the node's `local` segment, so that another process could finish a
-/// dead worker's commit. Therefore it holds universal names and offsets only. After sorting, entry
-/// i uses lock block i + 1 (R22).
+/// dead worker's commit. Therefore it holds universal names and offsets only.
 struct WriteEntry {
   UniversalName record;
   uint32_t log_offset;  // position of the LogRecord in the worker's log buffer

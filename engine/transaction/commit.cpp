@@ -60,13 +60,12 @@ Status Transaction::check_contended() {
 
 /// Relaxed loads: the result is a hint. A record on the move is left to the verification.
 Status CommitProtocol::check_reads() {
-  const LockSpace& locks = worker_.view().lock_space;
   for (const ReadEntry& read : txn_.reads_) {
-    const uint32_t tail = read.record->lock.tail.load(std::memory_order_relaxed);
+    const McsWord& lock = read.record->lock;
+    const LockCode holder = lock.holder.load(std::memory_order_relaxed);
     const Vid vid(read.record->vid.load(std::memory_order_relaxed));
     if (vid.is_relocated()) continue;
-    const bool is_free = tail == 0 || is_ours(tail) || locks.is_early(tail) ||
-                         worker_.early_locks().holds(read.record);
+    const bool is_free = holder == 0 || worker_.locker().is_own(holder) || lock.is_early();
     if (is_free && vid == read.seen) continue;
     txn_.failed_read_ = read.record;
     return Status::read_conflict;
@@ -79,23 +78,13 @@ Status CommitProtocol::verify_user_abort() {
   // A transaction that reads a snapshot finds its own writes by key, wherever their volatile
   // records are. So it needs no check for missed writes.
   if (status == Status::ok && txn_.snapshot_ == nullptr) status = txn_.verify_planned_writes();
-  forget_writes();
   // Discards the appends, so that the verification needs no exception for this worker's lists.
   txn_.appends_.clear();
+  // The planned writes excuse no lock, because this worker holds no lock for them.
   return status == Status::ok ? commit_read_only() : status;
 }
 
-/// Removes the planned writes from the sets, because their records are not locked here. The
-/// verification ignores the lock of a record that is in the write set. Here that lock may belong to
-/// another worker, which is writing the record (R20).
-void CommitProtocol::forget_writes() {
-  if (txn_.writes_size_ == 0) return;
-  txn_.write_index_.clear();
-  txn_.writes_size_ = 0;
-}
-
 Status CommitProtocol::commit_read_only() {
-  DCHECK(txn_.is_read_only());
   const Status status = verify();
   txn_.commit_epoch_ = Vid(max_seen_).epoch();
   return status;
@@ -270,11 +259,11 @@ Status CommitProtocol::lock_contended(uint32_t i) {
   // R104: the worker waits only for a lock that comes after all locks that it holds. The
   // verification covers the reads of the released records.
   if (!fault::wait_before_early_locks) early.release_after(name);
-  return worker_.locker().lock(record->lock, block_of(i), name);
+  return worker_.locker().lock(record->lock, name);
 }
 
 bool CommitProtocol::take_over_early(uint32_t i) {
-  return worker_.early_locks().take_over(txn_.writes_[i].record, block_of(i));
+  return worker_.early_locks().take_over(txn_.writes_[i].record);
 }
 
 bool CommitProtocol::has_read(const RecordHead* record) const {
@@ -344,7 +333,7 @@ void CommitProtocol::unlock(uint32_t count) {
   DCHECK(count <= txn_.writes_size_);
   for (uint32_t i = 0; i < count; ++i) {
     DCHECK(is_locked(i));
-    worker_.locker().unlock(txn_.write_heads_[i]->lock, block_of(i));
+    worker_.locker().unlock(txn_.write_heads_[i]->lock);
   }
 }
 
@@ -399,31 +388,33 @@ Status CommitProtocol::verify_pages() {
 /// Loads the lock first, then the VID. Consider a writer that had passed its own verification when
 /// this commit locked its writes. That writer either still holds the lock, or has stored its VID
 /// before it unlocked. If the VID were loaded first, the writer could store its VID and unlock
-/// between the two loads.
+/// between the two loads. Waiters do not matter: none of them has the lock before it has changed
+/// `holder` (R21).
 CommitProtocol::Probe CommitProtocol::probe(const RecordHead& record) const {
-  const uint32_t tail = record.lock.tail.load(std::memory_order_seq_cst);
-  return {tail, Vid(record.vid.load(std::memory_order_seq_cst))};
+  const LockCode holder = record.lock.holder.load(std::memory_order_seq_cst);
+  return {holder, Vid(record.vid.load(std::memory_order_seq_cst))};
 }
 
 /// Returns true in the usual case: the VID is unchanged, and the lock is free or this worker's.
 bool CommitProtocol::is_as_read(const ReadEntry& read) const {
   const Probe now = probe(*read.record);
   // No branch on the lock: it is unpredictable whether a record that was read is also written.
-  const auto is_free = static_cast<uint32_t>(now.tail == 0);
-  return (is_free | static_cast<uint32_t>(is_ours(now.tail))) != 0 && now.vid == read.seen;
+  const auto is_free = static_cast<uint32_t>(now.holder == 0);
+  const auto is_own = static_cast<uint32_t>(worker_.locker().is_own(now.holder));
+  return (is_free | is_own) != 0 && now.vid == read.seen;
 }
 
 Status CommitProtocol::verify_read(const ReadEntry& read) {
   RecordHead* record = read.record;
   for (;;) {
+    // R106: while a lock has the mark, its holder has not begun its commit, or only reads the
+    // record. The mark is loaded before the VID, as the holder is.
+    const bool is_early = record->lock.is_early();
     const Probe now = probe(*record);
     if (now.vid == read.seen) {
-      // R106: the holder of an early lock has not begun its commit, or only reads the record.
-      if (now.tail == 0 || worker_.view().lock_space.is_early(now.tail)) return Status::ok;
-      // Membership in the write set excuses the lock, but never a changed VID (R11). So does an
-      // early lock of this worker, whose name another worker has replaced by its own to wait.
-      const bool is_own = worker_.early_locks().holds(record) || in_write_set(record);
-      return is_own ? Status::ok : Status::read_conflict;
+      if (now.holder == 0 || is_early) return Status::ok;
+      // An own lock is excused, but never a changed VID (R11).
+      return is_ours(*record, now.holder) ? Status::ok : Status::read_conflict;
     }
     if (!now.vid.is_relocated() || !follow(record)) return Status::read_conflict;
   }
@@ -435,16 +426,6 @@ bool CommitProtocol::follow(RecordHead*& record) {
   // If the place is the same, the thread that moves the record has not published the new place.
   // That thread may have been descheduled. This worker holds locks, so it does not wait (R23).
   return ops_of(record).track_moved(worker_, record, payload_at) && record != before;
-}
-
-bool CommitProtocol::in_write_set(const RecordHead* record) const {
-  // If the tail of the queue names this worker, it holds the lock and no other worker waits for it.
-  // If another worker waits, the tail names that worker, and the search decides.
-  const uint32_t tail = record->lock.tail.load(std::memory_order_relaxed);
-  if (tail != 0 && is_ours(tail)) return true;
-  WriteEntry wanted{};
-  wanted.record = worker_.name_of(record);
-  return std::binary_search(txn_.writes_, txn_.writes_ + txn_.writes_size_, wanted, by_record);
 }
 
 // -- Writing --------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ class CommitProtocol {
   ATOLL_STEP Status commit_read_only();
   /// Checks whether the verification would fail, without locks. Returns ok if it may succeed.
   ATOLL_STEP Status check_reads();
-  /// Verifies the reads of a transaction that discards its writes (R20). Removes its planned writes
-  /// and appends.
+  /// Verifies the reads of a transaction that discards its writes (R20). Removes its planned
+  /// appends.
   ATOLL_STEP Status verify_user_abort();
 
  protected:
@@ -47,7 +47,7 @@ class CommitProtocol {
   ATOLL_STEP Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved);
   ATOLL_STEP Status lock_write(uint32_t i) {
     McsWord& lock = txn_.write_heads_[i]->lock;
-    if (worker_.locker().try_lock(lock, block_of(i), txn_.writes_[i].record)) [[likely]]
+    if (worker_.locker().try_lock(lock)) [[likely]]
       return Status::ok;
     return lock_contended(i);
   }
@@ -96,18 +96,19 @@ class CommitProtocol {
   ATOLL_STEP Status verify_pointers();
   ATOLL_STEP Status verify_pages();
   struct Probe {
-    uint32_t tail;  // tail of the lock; 0: free
+    LockCode holder;  // of the record's lock; 0: free
     Vid vid;
   };
   ATOLL_STEP Probe probe(const RecordHead& record) const;
+  /// Returns true if this worker holds the lock, for a write or early.
+  ATOLL_STEP bool is_ours(const RecordHead& /*record*/, LockCode holder) const {
+    return worker_.locker().is_own(holder);
+  }
   bool is_as_read(const ReadEntry& read) const;
   ATOLL_STEP Status verify_read(const ReadEntry& read);
   /// Sets `record` to the current place of a relocated record. Returns false if the record has no
   /// other place, or if the other place is not published yet.
   ATOLL_STEP bool follow(RecordHead*& record);
-  ATOLL_STEP bool in_write_set(const RecordHead* record) const;
-  /// Discards the planned writes. REQUIRES: their records are not locked.
-  ATOLL_STEP void forget_writes();
 
   // -- Writing ------------------------------------------------------------------------------------
   ATOLL_STEP bool make_vid();
@@ -132,14 +133,8 @@ class CommitProtocol {
     return worker_.view().control->storage(storage_id);
   }
 
-  /// Returns true if this worker is the last one in the lock's queue. REQUIRES: `tail` is not 0.
-  bool is_ours(uint32_t tail) const { return (tail >> 16) == worker_.id(); }
-  /// Entry i of the sorted write set locks with block i + 1 (R22, R25).
-  ATOLL_STEP uint32_t block_of(uint32_t i) const { return i + 1; }
   /// Returns true if this worker holds the lock of entry i.
-  bool is_locked(uint32_t i) const {
-    return worker_.holds(block_of(i), txn_.write_heads_[i]->lock, txn_.writes_[i].record);
-  }
+  bool is_locked(uint32_t i) const { return worker_.holds(txn_.write_heads_[i]->lock); }
 
   RecordHead* record_of(const WriteEntry& entry) const {
     return reinterpret_cast<RecordHead*>(worker_.view().resolve(entry.record));

@@ -26,7 +26,7 @@ bool EarlyLocks::take(uint32_t i, uint32_t& polls) {
   CHECK(i == 0 || locks_[i - 1].name < locks_[i].name);
   RecordHead& record = *locks_[i].record;
   uint32_t pauses = kFirstPauses;
-  while (!locker_->try_lock(record.lock, block_of(i), locks_[i].name)) {
+  while (!locker_->try_lock_early(record.lock)) {
     if (polls == 0 || --polls == 0) return false;
     for (uint32_t pause = 0; pause < pauses; ++pause) spin_pause();
     // System call: the holder may be waiting for this core. The attempt has waited anyway.
@@ -39,11 +39,11 @@ bool EarlyLocks::take(uint32_t i, uint32_t& polls) {
   return holds(i);
 }
 
-bool EarlyLocks::take_over(UniversalName name, uint32_t block) {
+bool EarlyLocks::take_over(UniversalName name) {
   for (uint32_t i = 0; i < size_; ++i) {
     if (!holds(i) || locks_[i].name != name) continue;
     // R106: from now on a verification fails because of this lock.
-    locker_->change_block(locks_[i].record->lock, block_of(i), block);
+    locker_->end_early(locks_[i].record->lock);
     held_ &= ~(1u << i);
     return true;
   }
@@ -66,7 +66,7 @@ void EarlyLocks::release() {
 
 void EarlyLocks::release_one(uint32_t i) {
   DCHECK(holds(i));
-  locker_->unlock(locks_[i].record->lock, block_of(i));
+  locker_->unlock_early(locks_[i].record->lock);
   held_ &= ~(1u << i);
 }
 

@@ -16,7 +16,6 @@
 
 #include "engine/format/vid.h"
 #include "shared/base/check.h"
-#include "shared/base/limits.h"
 #include "shared/base/pointer.h"
 #include "shared/base/status.h"
 #include "shared/sync/mcs_lock.h"
@@ -26,7 +25,7 @@ namespace atolldb {
 class EarlyLocks {
  public:
   /// Maximum number of early locks of a transaction.
-  static constexpr uint32_t kMost = kEarlyLockBlocks;
+  static constexpr uint32_t kMost = 32;
   /// Maximum number of tries that fail, for all locks of an attempt together. The pauses between
   /// them double from kFirstPauses to kMostPauses, so all together take a few milliseconds. Each
   /// try takes the record's cache line from the holder, so frequent tries would slow the holder
@@ -36,9 +35,7 @@ class EarlyLocks {
   static constexpr uint32_t kFirstPauses = 128;
   static constexpr uint32_t kMostPauses = 4096;
 
-  /// Uses kMost lock blocks from `first_block` on, which are for early locks (LockSpace).
-  EarlyLocks(McsLocker& locker, uint32_t first_block)
-      : locker_(&locker), first_block_(first_block) {}
+  explicit EarlyLocks(McsLocker& locker) : locker_(&locker) {}
 
   // -- Plan ---------------------------------------------------------------------------------------
   /// Adds a record to the plan. Does nothing if it is in the plan, or if the plan is full.
@@ -59,13 +56,6 @@ class EarlyLocks {
   bool take(uint32_t i, uint32_t& polls);
   bool holds_any() const { return held_ != 0; }
   bool holds(uint32_t i) const { return ((held_ >> i) & 1) != 0; }
-  /// Returns true if the lock of this record is held.
-  bool holds(const RecordHead* record) const {
-    for (uint32_t i = 0; i < size_; ++i) {
-      if (locks_[i].record == record) return holds(i);
-    }
-    return false;
-  }
   /// Returns true if a lock after `name` in universal order is held.
   bool holds_after(UniversalName name) const {
     for (uint32_t i = size_; i > 0 && name < locks_[i - 1].name; --i) {
@@ -73,13 +63,9 @@ class EarlyLocks {
     }
     return false;
   }
-  /// Hands the lock `name` over to the commit, which unlocks it with `block`. Returns false if the
-  /// lock is not held.
-  bool take_over(UniversalName name, uint32_t block);
-  uint32_t block_of(uint32_t i) const {
-    DCHECK(i < size_);
-    return first_block_ + i;
-  }
+  /// Hands the lock `name` over to the commit, as an ordinary lock. Returns false if the lock is
+  /// not held.
+  bool take_over(UniversalName name);
   /// Releases the locks after `name` in universal order.
   void release_after(UniversalName name);
   /// Releases all locks.
@@ -94,7 +80,6 @@ class EarlyLocks {
   void release_one(uint32_t i);
 
   McsLocker* locker_;
-  uint32_t first_block_;
   uint32_t size_ = 0;
   uint32_t held_ = 0;              // bit i: lock number i is held
   std::array<Lock, kMost> locks_;  // the first size_ are the plan, in universal order

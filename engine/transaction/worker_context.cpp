@@ -16,6 +16,13 @@ namespace {
 /// A chosen page is marked after this many uses, when its line is loaded.
 constexpr uint32_t kUsesUntilLoaded = 8;
 
+WorkerId id_of(uint32_t node, uint32_t ordinal) {
+  CHECK(node < kMaxNodes && ordinal <= 0xff);
+  return static_cast<WorkerId>((node << 8) | ordinal);
+}
+
+LockCode code_of(WorkerId id) { return fault::worker_codes_from_zero ? id : lock_code(id); }
+
 }  // namespace
 
 uint64_t TransactionLimits::local_bytes() const {
@@ -33,13 +40,12 @@ WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t n
       node_(node),
       slot_(&view.shared[node]->slot(ordinal)),
       metrics_(&metrics),
-      locker_(view.lock_space, static_cast<WorkerId>((node << 8) | ordinal), view.control->state,
-              failed_from()),
+      locker_(view.lock_space, id_of(node, ordinal), code_of(id_of(node, ordinal)),
+              view.control->state, failed_from()),
       pages_(view, pool, metrics),
       epoch_(&view.control->epochs.current),
-      first_system_block_(write_set_capacity + 1),
       use_random_(0x9e3779b9u ^ ((node << 8) | ordinal)),  // a different value for each worker
-      early_locks_(locker_, view.lock_space.first_early(node)) {
+      early_locks_(locker_) {
   frame_wait_.state = &view.control->state;
   frame_wait_.epoch = epoch_;
   frame_wait_.waits = &metrics.frame_stalls;
@@ -49,7 +55,6 @@ WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t n
   frame_wait_.waiter = this;
   CHECK(write_set_capacity <= kMaxWriteSet);
   CHECK(ordinal < view.shared[node]->slot_count);
-  CHECK(view.shared[node]->blocks_per_slot >= lock_blocks_for(write_set_capacity));
 }
 
 void WorkerContext::enter() {

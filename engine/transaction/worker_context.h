@@ -41,11 +41,6 @@ struct TransactionLimits {
   uint64_t log_offset() const;
 };
 
-/// MCS blocks per thread for a write set of this capacity (NodeSharedLayout::blocks_per_slot).
-constexpr uint32_t lock_blocks_for(uint32_t write_set) {
-  return write_set + 1 + kSystemLockBlocks + kEarlyLockBlocks;
-}
-
 /// Returns the maximum number of pages that a scan reads ahead if its end is not near. `visited`:
 /// number of cold pages that the scan has visited so far. The distance begins with one page and
 /// doubles with each page that the scan reaches, so a short scan reads few pages that it does not
@@ -187,14 +182,9 @@ class WorkerContext {
   /// Limits each wait for a frame of the cache to kFramePatience, because the thread runs
   /// transactions. After that time the transaction is retried (`run`).
   void be_impatient() { frame_wait_.patience = kFramePatience; }
-  uint32_t first_system_block() const { return first_system_block_; }
 
-  /// Returns true if this thread holds the lock `word`, named `name`, with its lock block `block`.
-  bool holds(uint32_t block, const McsWord& word, UniversalName name) const {
-    const McsBlock& own = view_->lock_space.block(uint32_t{id()} << 16 | block);
-    return own.lock_name.load(std::memory_order_relaxed) == name.word() &&
-           word.tail.load(std::memory_order_relaxed) != 0;
-  }
+  /// Returns true if this thread holds the lock.
+  bool holds(const McsWord& lock) const { return locker_.holds(lock); }
 
   uint64_t current_epoch() const { return epoch_->load(std::memory_order_relaxed); }
   bool cluster_failed() const {
@@ -288,7 +278,6 @@ class WorkerContext {
   const std::atomic<uint64_t>* epoch_;             // the cluster's current epoch
   RunGate::Pass pass_;
   FrameWaitLimits frame_wait_;
-  uint32_t first_system_block_;
   uint32_t whole_version_bytes_ = 0;
   uint64_t begin_epoch_ = kIdleEpoch;
   uint64_t dirty_epoch_ = 0;  // the latest epoch that this worker has announced

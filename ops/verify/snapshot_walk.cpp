@@ -38,7 +38,7 @@ Result<void> PageWalk::check(SnapshotPointer pointer, SnapshotPointer parent, Pa
                                    removed_vid.epoch(), epoch_));
   }
   if (pointer.snapshot() > parent.snapshot()) return wrong(page, "it is newer than its parent");
-  if (page.lock.is_locked()) return wrong(page, "it is locked");
+  if (!page.lock.is_unused()) return wrong(page, "it is locked");
   if (page.version().is_moved() || page.version().is_dropped()) {
     return wrong(page, "it is marked as moved or dropped");
   }

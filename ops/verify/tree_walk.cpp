@@ -125,7 +125,7 @@ class TreeWalk {
     const TreeRecord* record = tree.record(slot);
     const uint64_t slice = tree.slices()[slot];
     const bool is_layer = Vid(record->head.vid.load(std::memory_order_relaxed)).is_next_layer();
-    if (record->head.slot != slot || record->head.lock.is_locked() ||
+    if (record->head.slot != slot || !record->head.lock.is_unused() ||
         record->payload_bytes.load(std::memory_order_relaxed) > record->capacity ||
         is_layer != (record->head.remainder == kRemainderNextLayer)) {
       return walk_.wrong(tree.header, fmt::format("the record of slot {} is inconsistent", slot));

@@ -19,15 +19,8 @@ inline constexpr uint32_t kMaxCheckpointFiles = 64;
 /// Epochs start at 1 or later, and fit in 36 bits (two decades at 10 ms).
 inline constexpr uint64_t kMaxEpoch = (uint64_t{1} << 36) - 1;
 
-/// Number of lock blocks for system transactions, in addition to those of the write set. A system
-/// transaction locks pages (a merge locks several), and records of a page that it replaces or
-/// evicts.
-inline constexpr uint32_t kSystemLockBlocks = 992;
-/// Number of lock blocks for early locks. They are the last ones of each worker (R106).
-inline constexpr uint32_t kEarlyLockBlocks = 32;
-/// Maximum number of records that one transaction writes. Each takes a lock block; block indexes
-/// have 16 bits and start at 1.
-inline constexpr uint32_t kMaxWriteSet = 65535 - kSystemLockBlocks - kEarlyLockBlocks - 1;
+/// Maximum number of records that one transaction writes. More would hold their locks for too long.
+inline constexpr uint32_t kMaxWriteSet = 65535;
 
 /// Longest part of the input or the output of a session's request. Longer ones have several parts.
 inline constexpr uint32_t kSessionPartBytes = 64u << 10;

@@ -27,7 +27,7 @@ struct ClusterView {
     CHECK(node_shared.slot_count == node_shared.worker_count + kAuxiliarySlots);
     shared[node] = &node_shared;
     pool[node] = pool_base;
-    lock_space.set_node(node, node_shared.blocks(), node_shared.blocks_per_slot, kEarlyLockBlocks);
+    lock_space.set_node(node, node_shared.wait_blocks(), node_shared.slot_count);
     if (node >= node_count) node_count = node + 1;
   }
 

@@ -1,4 +1,4 @@
-// Layout of a node's `shared` segment: the data that other processes read, and the lock blocks.
+// Layout of a node's `shared` segment: the data that other processes read, and the wait blocks.
 #pragma once
 
 #include <algorithm>
@@ -96,15 +96,14 @@ struct LoggerSlot {
 static_assert(sizeof(LoggerSlot) == 64);
 static_assert(sizeof(ReturnRing) == 128 + ReturnRing::kCapacity * 8);
 
-/// Fixed part of the segment. Slots, lock blocks and return rings follow at the offsets below.
+/// Fixed part of the segment. Slots, wait blocks and return rings follow at the offsets below.
 struct NodeShared {
   SegmentHeader header;
   alignas(64) std::atomic<uint32_t> state;  // NodeState
   uint32_t worker_count;
-  uint32_t slot_count;       // workers + kAuxiliarySlots
-  uint32_t blocks_per_slot;  // MCS blocks per thread, block 0 unused
+  uint32_t slot_count;  // workers + kAuxiliarySlots
   uint64_t slots_offset;
-  uint64_t blocks_offset;
+  uint64_t wait_blocks_offset;   // one block for each slot
   uint64_t return_rings_offset;  // one ring for each sending node, indexed by its id
   alignas(64) std::atomic<uint64_t> heartbeat;
   alignas(64) std::atomic<uint64_t> pages_total;  // pool gauges. Writer: the node
@@ -135,7 +134,7 @@ struct NodeShared {
     DCHECK(ordinal < slot_count);
     return at<WorkerSlot>(slots_offset)[ordinal];
   }
-  McsBlock* blocks() { return at<McsBlock>(blocks_offset); }
+  WaitBlock* wait_blocks() { return at<WaitBlock>(wait_blocks_offset); }
   ReturnRing& return_ring(uint32_t sender) {
     DCHECK(sender < kMaxNodes);
     return at<ReturnRing>(return_rings_offset)[sender];
@@ -146,17 +145,15 @@ struct NodeShared {
 struct NodeSharedLayout {
   uint32_t worker_count = 1;
   uint32_t node_count = 1;
-  uint32_t blocks_per_slot = 8192 + 256;
   uint32_t logger_count = 0;
 
   uint32_t slot_count() const { return worker_count + kAuxiliarySlots; }
   uint64_t slots_offset() const { return (sizeof(NodeShared) + 4095) & ~uint64_t{4095}; }
-  uint64_t blocks_offset() const {
+  uint64_t wait_blocks_offset() const {
     return (slots_offset() + slot_count() * sizeof(WorkerSlot) + 4095) & ~uint64_t{4095};
   }
   uint64_t return_rings_offset() const {
-    return (blocks_offset() + uint64_t{slot_count()} * blocks_per_slot * sizeof(McsBlock) + 4095) &
-           ~uint64_t{4095};
+    return (wait_blocks_offset() + slot_count() * sizeof(WaitBlock) + 4095) & ~uint64_t{4095};
   }
   uint64_t bytes() const {
     return return_rings_offset() + uint64_t{node_count} * sizeof(ReturnRing);
@@ -168,10 +165,9 @@ struct NodeSharedLayout {
     CHECK(node.slot_count == 0 && node.slots_offset == 0);  // not formatted before
     node.worker_count = worker_count;
     node.slot_count = slot_count();
-    node.blocks_per_slot = blocks_per_slot;
     node.logger_count = logger_count;
     node.slots_offset = slots_offset();
-    node.blocks_offset = blocks_offset();
+    node.wait_blocks_offset = wait_blocks_offset();
     node.return_rings_offset = return_rings_offset();
     node.page_budget.store(kUnlimitedPages, std::memory_order_relaxed);
     for (uint32_t i = 0; i < slot_count(); ++i) {

@@ -49,7 +49,7 @@ std::unexpected<Error> differs(const std::string& name, const char* field, uint6
 uint64_t layout_hash() {
   constexpr std::array<uint64_t, 13> kSizes = {
       sizeof(SegmentHeader), sizeof(ControlSegment), sizeof(StorageControl), sizeof(NodeShared),
-      sizeof(WorkerSlot),    sizeof(McsBlock),       sizeof(ReturnRing),     sizeof(PoolControl),
+      sizeof(WorkerSlot),    sizeof(WaitBlock),      sizeof(ReturnRing),     sizeof(PoolControl),
       sizeof(WorkerMetrics), sizeof(MetricsSegment), sizeof(PageHeader),     kPageBytes,
       kMaxStorages};
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a

@@ -1,5 +1,7 @@
 #include "shared/sync/mcs_lock.h"
 
+#include <algorithm>
+
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -10,96 +12,133 @@ namespace {
 // descheduled. Sleepers in a queue would then get the lock one context switch at a time.
 constexpr int kSpinsBeforeQueueing = 100;
 constexpr int kSpinsBeforeSleeping = 400;
+/// The head of a queue polls the word of the holder, so it makes longer and longer pauses.
+constexpr int kMostPauses = 16;
+/// After its spins, the head sleeps again and again for this long. No thread wakes it, because the
+/// holder does not know it. It polls after each sleep, so no wake-up can be lost.
+constexpr std::chrono::microseconds kNap{50};
 }  // namespace
 
-Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_index) {
+Status McsLocker::lock_contended(McsWord& word, UniversalName name) {
   for (int spin = 0; spin < kSpinsBeforeQueueing; ++spin) {
     spin_pause();
-    if (try_acquire(word, block, block_index)) return Status::ok;
+    if (try_lock(word)) return Status::ok;
   }
-  block.successor.store(0, std::memory_order_relaxed);
-  block.state.store(McsBlock::kWaiting, std::memory_order_relaxed);
-  // seq_cst (R21) pairs with the load in CommitProtocol::probe. If the exchange takes the lock, it
-  // also pairs with the compare-and-swap in `unlock`.
-  const uint32_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
-  if (predecessor == 0) return Status::ok;
-  // The predecessor is another block: a block that is used for two locks would wait for itself. In
-  // a failed cluster `tail` may name a wait that this thread gave up.
-  DCHECK(predecessor != tail_of(block_index) || has_failed());
+  // A thread that has given up a wait is still in that queue, and must not use its block again.
+  if (has_failed()) return Status::cluster_failed;
+  DCHECK(block_->lock_name.load(std::memory_order_relaxed) == 0);  // waits for no other lock
+  block_->lock_name.store(name.word(), std::memory_order_relaxed);
+  block_->successor.store(0, std::memory_order_relaxed);
+  block_->state.store(WaitBlock::kWaiting, std::memory_order_relaxed);
+  // Release: a successor finds the block prepared. Acquire: so does this thread find the block of
+  // its predecessor. A mark of an early lock is lost; the lock then seems to be an ordinary one.
+  const LockCode before = word.waiters.exchange(code_, std::memory_order_acq_rel);
+  DCHECK(before != code_);
+  Status status = Status::ok;
+  if (before != 0 && before != kEarlyMark) status = await_head_role(before);
+  if (status == Status::ok) status = take_as_head(word);
+  // If the cluster has failed, this thread gives up. Threads that queue after its block never get
+  // the lock. That is harmless, because their waits end, too.
+  if (status != Status::ok) return status;
+  leave_queue(word);
+  block_->lock_name.store(0, std::memory_order_relaxed);
+  return Status::ok;
+}
 
+/// Waits until the predecessor has taken the lock and has left the queue.
+Status McsLocker::await_head_role(LockCode predecessor) {
+  std::atomic<uint32_t>& state = block_->state;
   // Release: a predecessor that reads this name also sees the state kWaiting of this block.
-  space_->block(predecessor).successor.store(tail_of(block_index), std::memory_order_release);
-
+  block_of(predecessor).successor.store(code_, std::memory_order_release);
   for (int spin = 0;; ++spin) {
-    // Acquire pairs with the exchange in hand_over: writes of the predecessor are visible.
-    if (block.state.load(std::memory_order_acquire) == McsBlock::kGranted) return Status::ok;
+    // Relaxed: the writes under the lock pass with `holder`, not with the role.
+    if (state.load(std::memory_order_relaxed) == WaitBlock::kHead) return Status::ok;
     if (spin < kSpinsBeforeSleeping) {
       spin_pause();
       continue;
     }
-    uint32_t waiting = McsBlock::kWaiting;
-    if (block.state.compare_exchange_strong(waiting, McsBlock::kSleeping, std::memory_order_acquire,
-                                            std::memory_order_acquire) ||
-        waiting == McsBlock::kSleeping) {
-      wait_on(block.state, McsBlock::kSleeping, kMaxSleep);
+    uint32_t waiting = WaitBlock::kWaiting;
+    if (state.compare_exchange_strong(waiting, WaitBlock::kSleeping, std::memory_order_relaxed,
+                                      std::memory_order_relaxed) ||
+        waiting == WaitBlock::kSleeping) {
+      wait_on(state, WaitBlock::kSleeping, kMaxSleep);
     }
-    // If the cluster has failed, this thread gives up. Threads that queue after its block never get
-    // the lock. That is harmless, because their waits end, too.
-    if (has_failed()) {
-      if (block.state.load(std::memory_order_acquire) == McsBlock::kGranted) return Status::ok;
-      return Status::cluster_failed;
-    }
+    if (has_failed()) return Status::cluster_failed;
   }
 }
 
-void McsLocker::change_block(McsWord& word, uint32_t from, uint32_t to) {
-  McsBlock& before = own_block(from);
-  McsBlock& after = own_block(to);
-  DCHECK(after.lock_name.load(std::memory_order_relaxed) == 0);
-  // The new block names the lock before the word names the block (R22).
-  after.lock_name.store(before.lock_name.load(std::memory_order_relaxed),
-                        std::memory_order_relaxed);
-  after.successor.store(0, std::memory_order_relaxed);
-  uint32_t expected = tail_of(from);
-  // seq_cst (R106) pairs with the load in CommitProtocol::probe, also if the exchange fails: then a
-  // waiter has replaced the word before. Release: a thread that queues after the new block finds it
-  // without a successor.
-  if (!word.tail.compare_exchange_strong(expected, tail_of(to), std::memory_order_seq_cst,
-                                         std::memory_order_seq_cst)) {
-    // Release: an unlock that reads this name hands over to a block that is waiting.
-    after.successor.store(await_successor(before), std::memory_order_release);
+/// Polls the lock until it is free, and takes it. A thread that has seen an empty queue may take it
+/// first. Then the head continues to poll.
+Status McsLocker::take_as_head(McsWord& word) {
+  // No other thread changes the state of a head, so it sleeps for the whole nap.
+  block_->state.store(WaitBlock::kHead, std::memory_order_relaxed);
+  int pauses = 1;
+  for (int spin = 0; spin < kSpinsBeforeSleeping; spin += pauses) {
+    if (try_take(word)) return Status::ok;
+    for (int pause = 0; pause < pauses; ++pause) spin_pause();
+    pauses = std::min(2 * pauses, kMostPauses);
   }
-  before.lock_name.store(0, std::memory_order_relaxed);
+  while (!try_take(word)) {
+    if (has_failed()) return Status::cluster_failed;
+    // System call: the holder has had the lock for longer than a commit, so it may have no core.
+    wait_on(block_->state, WaitBlock::kHead, kNap);
+  }
+  return Status::ok;
+}
+
+/// Makes the successor the head of the queue, or leaves an empty queue. REQUIRES: this thread is
+/// the head, and holds the lock.
+void McsLocker::leave_queue(McsWord& word) {
+  LockCode expected = code_;
+  // Relaxed: the next thread that queues finds no name, so it reads nothing of this thread.
+  if (block_->successor.load(std::memory_order_relaxed) == 0 &&
+      word.waiters.compare_exchange_strong(expected, 0, std::memory_order_relaxed,
+                                           std::memory_order_relaxed)) {
+    return;
+  }
+  const uint32_t successor = await_successor();
+  if (successor == 0) return;  // the cluster has failed
+  DCHECK(successor != code_);
+  uint32_t waiting = WaitBlock::kWaiting;
+  if (block_of(successor).state.compare_exchange_strong(
+          waiting, WaitBlock::kHead, std::memory_order_relaxed, std::memory_order_relaxed)) {
+    return;
+  }
+  // The successor sleeps. If it woke up now, it could take this thread's core, and wait for a lock
+  // whose holder then has no core.
+  if (sleeper_count_ == sleepers_.size()) return make_head(successor);
+  sleepers_[sleeper_count_++] = {&word, successor};
+}
+
+void McsLocker::make_head(uint32_t successor) {
+  std::atomic<uint32_t>& state = block_of(successor).state;
+  const uint32_t before = state.exchange(WaitBlock::kHead, std::memory_order_relaxed);
+  DCHECK(before != WaitBlock::kHead);  // only one predecessor hands its role over
+  // A system call, but only if the successor has waited for longer than its spins.
+  if (before == WaitBlock::kSleeping) wake(state, 1);
+}
+
+/// Makes the sleeper that waits for this lock the head of its queue, if there is one.
+void McsLocker::wake_sleeper(const McsWord& word) {
+  for (uint32_t i = 0; i < sleeper_count_; ++i) {
+    if (sleepers_[i].word != &word) continue;
+    const uint32_t successor = sleepers_[i].successor;
+    sleepers_[i] = sleepers_[--sleeper_count_];
+    return make_head(successor);
+  }
 }
 
 /// Returns the name of the successor, or 0 if the cluster has failed. The successor has put itself
-/// into `tail`, but may not have stored its name in this block yet. That takes a few instructions,
-/// unless the thread is descheduled or died in between.
-uint32_t McsLocker::await_successor(McsBlock& block) {
+/// into `waiters`, but may not have stored its name in this block yet. That takes a few
+/// instructions, unless the thread is descheduled or died in between.
+uint32_t McsLocker::await_successor() {
   uint32_t successor = 0;
-  for (int spin = 0; (successor = block.successor.load(std::memory_order_acquire)) == 0; ++spin) {
-    if (spin < kSpinsBeforeSleeping) {
-      spin_pause();
-      continue;
-    }
-    wait_on(block.successor, 0, std::chrono::microseconds(50));
-    if (has_failed()) break;
+  uint32_t turns = 0;
+  // Acquire pairs with the release in await_head_role.
+  while ((successor = block_->successor.load(std::memory_order_acquire)) == 0) {
+    if (spin_or_yield(turns) && has_failed()) break;
   }
   return successor;
-}
-
-void McsLocker::hand_over(McsBlock& block) {
-  const uint32_t successor = await_successor(block);
-  if (successor == 0) return;  // the cluster has failed
-  McsBlock& next = space_->block(successor);
-  DCHECK(&next != &block);
-  // Release pairs with the acquiring loads of `state` in lock_contended: writes under the lock are
-  // visible to the next holder.
-  const uint32_t before = next.state.exchange(McsBlock::kGranted, std::memory_order_acq_rel);
-  // The state is not kGranted, because only one predecessor grants a lock. A failed cluster is an
-  // exception: a waiter that gave up may reuse its block.
-  DCHECK(before != McsBlock::kGranted || has_failed());
-  if (before == McsBlock::kSleeping) wake(next.state, 1);
 }
 
 }  // namespace atolldb

@@ -1,13 +1,29 @@
-// MCS queue lock over shared memory. Source: [MCS91]. Rules R21 to R25.
+// Queue lock over shared memory, released by a plain store. Source: [MCS91]. Rules R21 to R25.
 //
-// A lock word names the last waiter (worker, block). Each waiter spins, then sleeps, on a block in
-// its own node's `shared` segment, so waiting costs no remote traffic. Invariants:
-// - A block is used for one lock at a time. It names that lock from before the word changes until
-//   after the release (R22). So another thread could complete the operation of a dead worker.
+// A lock word names its holder and the last waiter, in two separate words of 16 bits. A worker
+// takes the lock by a compare-and-swap of `holder`, and releases it by a store. The store needs no
+// locked instruction, so a commit does not wait until the stores of its records have drained.
+//
+// Only waiters queue. The first waiter, the head of the queue, polls `holder`. Each other waiter
+// spins, then sleeps, on the wait block of its own worker, so it causes no remote traffic.
+//
+// Invariants:
+// - The worker that `holder` names holds the lock. `waiters` only decides which thread is next.
+// - Only the holder changes `holder` from its own name to 0.
+// - A queue has at most one head: the waiter that found no waiter before it, or the one that the
+//   head before it has made the head. A head leaves the queue only after it has taken the lock. It
+//   makes its successor the head, at the latest when it unlocks.
+// - `waiters` is kEarlyMark only while the holder holds the lock early: from the mark until the end
+//   of the mark, both by the holder (R106).
+// - A thread waits for one lock at a time, so each worker has one wait block. The block names the
+//   lock that the worker waits for (R22).
 // - Threads that wait without limit do so in universal order. All others only try.
-// - The last blocks of each worker are for early locks. No thread waits with such a block, because
-//   an early lock is only tried (R106).
-// - Every wait checks the cluster state, and can end with `cluster_failed`.
+// - Every wait checks the cluster state, and can end with `cluster_failed`. The waiter then remains
+//   in the queue, and its thread never queues again. So its block is not used for another lock.
+//
+// Between the two loads of try_lock and its compare-and-swap, another worker may queue. Then the
+// lock passes over that waiter. Each thread can do so once for each load, so waits are bounded: a
+// thread that sees a waiter queues after it, or does not get the lock.
 #pragma once
 
 #include <array>
@@ -21,69 +37,76 @@
 
 namespace atolldb {
 
-/// The lock word of records and pages: tail of the queue of waiters, worker id 16 | block index 16.
-/// 0: unlocked (block indexes start at 1, R25). Changed by compare-and-swap and exchange, by many
-/// writers.
-struct McsWord {
-  std::atomic<uint32_t> tail{0};
-
-  bool is_locked() const { return tail.load(std::memory_order_seq_cst) != 0; }
-};
-static_assert(sizeof(McsWord) == 4);
-
 /// Worker id: node << 8 | ordinal.
 using WorkerId = uint16_t;
 
-/// One queue element. Writers: its worker, its successor in the queue (`successor`), and the thread
-/// that hands the lock over (`state`).
-struct McsBlock {
+/// Name of a worker in a lock word: worker id + 1 (R25). 0: no worker.
+using LockCode = uint16_t;
+
+constexpr LockCode lock_code(WorkerId worker) {
+  DCHECK(worker >> 8 < kMaxNodes);
+  return static_cast<LockCode>(worker + 1);
+}
+
+/// Value of `waiters` that marks an early lock without waiters (R106). It names no worker.
+inline constexpr LockCode kEarlyMark = 0xffff;
+static_assert(((kMaxNodes - 1) << 8 | 0xff) + 1 < kEarlyMark);
+
+/// The lock word of records and pages. Both halves have many writers. They are never accessed
+/// together, because the memory model knows no accesses of mixed sizes.
+struct alignas(4) McsWord {
+  std::atomic<LockCode> holder{0};   // 0: free
+  std::atomic<LockCode> waiters{0};  // last waiter; 0: none; kEarlyMark: none, and locked early
+
+  /// Returns true if a worker holds the lock.
+  bool is_locked() const { return holder.load(std::memory_order_seq_cst) != 0; }
+  /// Returns true if a worker holds the lock early, and no other worker waits for it (R106).
+  bool is_early() const { return waiters.load(std::memory_order_seq_cst) == kEarlyMark; }
+  /// Returns true if no worker holds the lock or waits for it.
+  bool is_unused() const { return !is_locked() && waiters.load(std::memory_order_relaxed) == 0; }
+  /// REQUIRES: no other worker can find the word.
+  void clear() {
+    holder.store(0, std::memory_order_relaxed);
+    waiters.store(0, std::memory_order_relaxed);
+  }
+};
+static_assert(sizeof(McsWord) == 4);
+
+/// Queue element of a worker that waits. Writers: the worker, its successor in the queue
+/// (`successor`), and its predecessor (`state`). A cache line of its own, because the worker spins
+/// on it.
+struct alignas(64) WaitBlock {
   static constexpr uint32_t kWaiting = 0;
-  static constexpr uint32_t kGranted = 1;
+  static constexpr uint32_t kHead = 1;
   static constexpr uint32_t kSleeping = 2;
 
   std::atomic<uint32_t> state;
-  std::atomic<uint32_t> successor;  // worker 16 | block 16; 0: no successor yet
-  std::atomic<uint64_t> lock_name;  // UniversalName of the lock waited for or held; 0: no lock
+  std::atomic<uint32_t> successor;  // LockCode; 0: no successor yet
+  std::atomic<uint64_t> lock_name;  // UniversalName of the lock waited for; 0: no lock
 };
-static_assert(sizeof(McsBlock) == 16);
+static_assert(sizeof(WaitBlock) == 64);
 
-/// Addresses of every node's lock blocks in this process.
+/// Addresses of every node's wait blocks in this process.
 class LockSpace {
  public:
-  /// `early_blocks`: number of blocks of each worker for early locks, the last ones.
-  void set_node(uint32_t node, McsBlock* blocks, uint32_t blocks_per_worker,
-                uint32_t early_blocks) {
-    CHECK(node <= kMaxNodes && blocks != nullptr);
-    CHECK(blocks_per_worker > 1 && blocks_per_worker <= kMaxBlocks);
-    // A node that runs no transactions may have fewer blocks.
-    const uint32_t early = blocks_per_worker > early_blocks ? early_blocks : 0;
-    nodes_[node] = {blocks, blocks_per_worker, blocks_per_worker - early};
+  /// `blocks`: one for each slot of the node, `count` in all.
+  void set_node(uint32_t node, WaitBlock* blocks, uint32_t count) {
+    CHECK(node < kMaxNodes && blocks != nullptr);
+    CHECK(count >= 1 && count <= 256);  // ordinals have 8 bits
+    nodes_[node] = {blocks, count};
   }
-  McsBlock& block(uint32_t tail) const {
-    const uint32_t worker = tail >> 16;
+  WaitBlock& block(WorkerId worker) const {
     const Node& node = nodes_[worker >> 8];
-    // The check is valid for a tail that another process wrote, too: the segments of all processes
+    // The check is valid for a name that another process wrote, too: the segments of all processes
     // have the same layout.
-    DCHECK(node.blocks != nullptr && (tail & 0xffff) < node.blocks_per_worker);
-    return node.blocks[uint64_t{worker & 0xff} * node.blocks_per_worker + (tail & 0xffff)];
+    DCHECK(node.blocks != nullptr && (worker & 0xffu) < node.count);
+    return node.blocks[worker & 0xff];
   }
-  /// Returns true if the word is that of an early lock. REQUIRES: `tail` is not 0.
-  bool is_early(uint32_t tail) const {
-    const Node& node = nodes_[tail >> 24];
-    DCHECK(tail != 0 && node.blocks != nullptr);
-    return (tail & 0xffff) >= node.first_early;
-  }
-  /// Returns the index of a worker's first block for early locks. REQUIRES: the node is set.
-  uint32_t first_early(uint32_t node) const { return nodes_[node].first_early; }
 
  private:
-  /// Block indexes have 16 bits.
-  static constexpr uint32_t kMaxBlocks = 1u << 16;
-
   struct Node {
-    McsBlock* blocks = nullptr;
-    uint32_t blocks_per_worker = 0;
-    uint32_t first_early = 0;
+    WaitBlock* blocks = nullptr;
+    uint32_t count = 0;
   };
   std::array<Node, kMaxNodes + 1> nodes_{};
 };
@@ -91,81 +114,115 @@ class LockSpace {
 /// Lock operations of one thread. Not shared between threads.
 class McsLocker {
  public:
-  /// REQUIRES: `space` has the blocks of this node. `cluster_state` is the word that every wait
-  /// checks; values of `failed_from` or more end waits with cluster_failed.
-  McsLocker(const LockSpace& space, WorkerId self, const std::atomic<uint32_t>& cluster_state,
-            uint32_t failed_from)
+  /// REQUIRES: `space` has the blocks of this node. `code` is lock_code(self). `cluster_state` is
+  /// the word that every wait checks; values of `failed_from` or more end waits with
+  /// cluster_failed.
+  McsLocker(const LockSpace& space, WorkerId self, LockCode code,
+            const std::atomic<uint32_t>& cluster_state, uint32_t failed_from)
       : space_(&space),
-        blocks_(&space.block(uint32_t{self} << 16)),
+        block_(&space.block(self)),
         self_(self),
+        code_(code),
         cluster_state_(&cluster_state),
         failed_from_(failed_from) {}
 
-  /// Waits for the lock. Returns ok, or cluster_failed (then not locked). REQUIRES: block
-  /// `block_index` (1 ... capacity-1) is not in use, and the caller holds no lock, or only locks
-  /// before `name` in universal order.
-  Status lock(McsWord& word, uint32_t block_index, UniversalName name) {
-    McsBlock& block = own_block(block_index);
-    block.lock_name.store(name.word(), std::memory_order_relaxed);
-    if (try_acquire(word, block, block_index)) return Status::ok;
-    return lock_contended(word, block, block_index);
+  /// Waits for the lock. Returns ok, or cluster_failed (then not locked). REQUIRES: the caller
+  /// holds no lock, or only locks before `name` in universal order.
+  Status lock(McsWord& word, UniversalName name) {
+    if (try_lock(word)) [[likely]]
+      return Status::ok;
+    return lock_contended(word, name);
   }
 
-  bool try_lock(McsWord& word, uint32_t block_index, UniversalName name) {
-    McsBlock& block = own_block(block_index);
-    block.lock_name.store(name.word(), std::memory_order_relaxed);
-    if (try_acquire(word, block, block_index)) return true;
-    block.lock_name.store(0, std::memory_order_relaxed);
-    return false;
+  /// Never waits. Returns false if another thread holds the lock or waits for it.
+  bool try_lock(McsWord& word) {
+    // Relaxed: `waiters` only decides the order in which threads get the lock.
+    if (word.waiters.load(std::memory_order_relaxed) != 0) return false;
+    return try_take(word);
   }
 
-  /// From now on block `to` holds the lock instead of block `from`. REQUIRES: the caller holds the
-  /// lock with `from`, and `to` is not in use.
-  void change_block(McsWord& word, uint32_t from, uint32_t to);
-
-  void unlock(McsWord& word, uint32_t block_index) {
-    McsBlock& block = own_block(block_index);
-    uint32_t expected = tail_of(block_index);
-    // Acquire pairs with the release with which the successor stores its name. seq_cst (R21) pairs
-    // with the thread that loads or takes the word next: writes under the lock are visible.
-    if (block.successor.load(std::memory_order_acquire) != 0 ||
-        !word.tail.compare_exchange_strong(expected, 0, std::memory_order_seq_cst,
-                                           std::memory_order_relaxed)) {
-      hand_over(block);
-    }
-    block.lock_name.store(0, std::memory_order_relaxed);
+  /// Releases the lock. The store is no read-modify-write, because the head of the queue polls the
+  /// word, and the other waiters wait for the head.
+  void unlock(McsWord& word) {
+    DCHECK(holds(word));
+    DCHECK(word.waiters.load(std::memory_order_relaxed) != kEarlyMark);
+    // Release pairs with the thread that takes the lock next, and with the loads of
+    // CommitProtocol::probe (R21): writes under the lock are visible.
+    word.holder.store(0, std::memory_order_release);
+    if (sleeper_count_ != 0) [[unlikely]]
+      wake_sleeper(word);
   }
+
+  /// Takes the lock early (R106), or returns false as try_lock does.
+  bool try_lock_early(McsWord& word) {
+    if (!try_lock(word)) return false;
+    LockCode expected = 0;
+    // If another thread waits already, the lock gets no mark, and seems to be an ordinary one.
+    // seq_cst (R106): a verification that loads the mark sees all writes under earlier locks.
+    word.waiters.compare_exchange_strong(expected, kEarlyMark, std::memory_order_seq_cst,
+                                         std::memory_order_relaxed);
+    return true;
+  }
+  /// Makes an early lock an ordinary one. REQUIRES: this thread holds the lock.
+  void end_early(McsWord& word) {
+    DCHECK(holds(word));
+    LockCode expected = kEarlyMark;
+    // seq_cst (R106): a verification that loads the mark precedes this operation, also if it fails
+    // because a waiter has replaced the mark.
+    word.waiters.compare_exchange_strong(expected, 0, std::memory_order_seq_cst,
+                                         std::memory_order_seq_cst);
+  }
+  void unlock_early(McsWord& word) {
+    end_early(word);
+    unlock(word);
+  }
+
+  /// Returns true if this thread holds the lock. Other threads cannot change the result.
+  bool holds(const McsWord& word) const {
+    return is_own(word.holder.load(std::memory_order_relaxed));
+  }
+  /// Returns true if `holder` of a lock word is this thread.
+  bool is_own(LockCode holder) const { return holder == code_; }
 
   WorkerId self() const { return self_; }
 
  private:
-  McsBlock& own_block(uint32_t index) {
-    DCHECK(&space_->block(tail_of(index)) == &blocks_[index]);
-    return blocks_[index];
-  }
+  /// The next head of a queue, which sleeps. This thread makes it the head when it unlocks `word`.
+  struct Sleeper {
+    const McsWord* word;
+    uint32_t successor;
+  };
+
   bool has_failed() const {
     return cluster_state_->load(std::memory_order_acquire) >= failed_from_;
   }
-  uint32_t tail_of(uint32_t block_index) const { return (uint32_t{self_} << 16) | block_index; }
-
-  bool try_acquire(McsWord& word, McsBlock& block, uint32_t block_index) {
-    uint32_t expected = 0;
-    if (word.tail.load(std::memory_order_relaxed) != 0) return false;
-    block.successor.store(0, std::memory_order_relaxed);
+  bool try_take(McsWord& word) {
+    LockCode expected = 0;
+    if (word.holder.load(std::memory_order_relaxed) != 0) return false;
     // seq_cst (R21) pairs with the load in CommitProtocol::probe, which verifies reads.
-    return word.tail.compare_exchange_strong(expected, tail_of(block_index),
-                                             std::memory_order_seq_cst, std::memory_order_relaxed);
+    return word.holder.compare_exchange_strong(expected, code_, std::memory_order_seq_cst,
+                                               std::memory_order_relaxed);
   }
 
-  Status lock_contended(McsWord& word, McsBlock& block, uint32_t block_index);
-  uint32_t await_successor(McsBlock& block);
-  void hand_over(McsBlock& block);
+  WaitBlock& block_of(uint32_t code) const {
+    return space_->block(static_cast<WorkerId>(code - 1));
+  }
+  Status lock_contended(McsWord& word, UniversalName name);
+  Status await_head_role(LockCode predecessor);
+  Status take_as_head(McsWord& word);
+  void leave_queue(McsWord& word);
+  void make_head(uint32_t successor);
+  void wake_sleeper(const McsWord& word);
+  uint32_t await_successor();
 
   const LockSpace* space_;
-  McsBlock* blocks_;  // blocks of this worker
+  WaitBlock* block_;  // of this worker
   WorkerId self_;
+  LockCode code_;
   const std::atomic<uint32_t>* cluster_state_;
   uint32_t failed_from_;
+  uint32_t sleeper_count_ = 0;
+  std::array<Sleeper, 8> sleepers_;
 };
 
 }  // namespace atolldb

@@ -25,7 +25,6 @@ NodeSharedLayout shared_layout(const Config& config, uint32_t node) {
   NodeSharedLayout layout;
   layout.worker_count = config.nodes[node].workers;
   layout.node_count = static_cast<uint32_t>(config.nodes.size());
-  layout.blocks_per_slot = lock_blocks_for(config.memory.write_set);
   if (config.durability.mode != DurabilityMode::off) {
     layout.logger_count = config.nodes[node].loggers;
   }

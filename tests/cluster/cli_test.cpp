@@ -41,7 +41,7 @@ class CliTest : public ::testing::Test {
 TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
   const std::string none = folder_.path() + "/none.toml";
   const std::string wrong = runner_.config("wrong", "[cluste]\n");
-  const std::string large = runner_.config("large", "write_set = 64511");
+  const std::string large = runner_.config("large", "write_set = 65536");
   const std::string idle = runner_.config("idle");
   const BadInput inputs[] = {
       {{},
@@ -89,7 +89,7 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
       {{"config", "show", wrong}, 78, "cluste"},
       {{"config", "check", large},
        78,
-       "large.toml:11:13: memory.write_set: expected an integer from 16 to 64510, got 64511"},
+       "large.toml:11:13: memory.write_set: expected an integer from 16 to 65535, got 65536"},
       {{"status"}, 3, "atoll: no cluster runs: start one with `atoll up`"},
       {{"status", "--cluster", "idle"}, 3, "atoll: cluster \"idle\": not running"},
       {{"status", "-c", idle}, 3, "atoll: cluster \"idle\": not running"},

@@ -28,7 +28,6 @@ class EarlyEpochsTest : public testing::Test {
     NodeSharedLayout layout;
     layout.worker_count = 2;
     layout.node_count = 2;
-    layout.blocks_per_slot = 2;
     for (uint32_t node = 0; node < 2; ++node) {
       memory_.emplace_back(static_cast<std::byte*>(::operator new(layout.bytes(), kAlign)));
       std::memset(memory_.back().get(), 0, layout.bytes());

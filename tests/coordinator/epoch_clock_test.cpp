@@ -19,7 +19,6 @@ class EpochClockTest : public testing::Test {
  protected:
   EpochClockTest() {
     layout_.worker_count = 2;
-    layout_.blocks_per_slot = 2;
     memory_.reset(static_cast<std::byte*>(::operator new(layout_.bytes(), kAlign)));
     std::memset(memory_.get(), 0, layout_.bytes());
     layout_.format(node());

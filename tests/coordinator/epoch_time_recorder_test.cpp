@@ -19,7 +19,6 @@ class EpochTimeRecorderTest : public testing::Test {
   EpochTimeRecorderTest() {
     std::printf("seed: none, nothing here is random\n");
     layout_.worker_count = 1;
-    layout_.blocks_per_slot = 2;
     memory_.reset(static_cast<std::byte*>(::operator new(layout_.bytes(), kAlign)));
     std::memset(memory_.get(), 0, layout_.bytes());
     layout_.format(*nodes_.emplace_back(reinterpret_cast<NodeShared*>(memory_.get())));

@@ -60,7 +60,6 @@ class TestCluster {
       : options_(options), nodes_(nodes), workers_per_node_(workers_per_node) {
     layout_.worker_count = workers_per_node;
     layout_.node_count = nodes;
-    layout_.blocks_per_slot = lock_blocks_for(options.limits.write_set);
     control_fd_ = segment(sizeof(ControlSegment));
     for (uint32_t node = 0; node < nodes; ++node) {
       shared_fds_.push_back(segment(layout_.bytes()));

@@ -44,7 +44,6 @@ MiniCluster::MiniCluster(const Options& options) : options_(options) {
   NodeSharedLayout layout;
   layout.worker_count = options.workers;
   layout.node_count = options.nodes;
-  layout.blocks_per_slot = lock_blocks_for(options.limits.write_set);
   for (uint32_t node = 0; node < options.nodes; ++node) {
     auto* shared = reinterpret_cast<NodeShared*>(map(layout.bytes()));
     layout.format(*shared);

@@ -48,8 +48,7 @@ class UnpackedHash {
     {
       // The root stays a page that was divided, so no page has a parent, and spreads find none.
       ScopedLock root;
-      const bool is_locked =
-          root.try_lock(other, storage_.root_lock, kHolderBlock, root_lock_name(storage_));
+      const bool is_locked = root.try_lock(other, storage_.root_lock);
       if (!is_locked || !insert_all()) return false;
     }
     adopt_all();
@@ -118,7 +117,7 @@ inline std::string a_pack_leaves_locked_records() {
     TreeRecord* const record = test.record(0);
     WorkerContext& other = *test.worker(1).context;
     ScopedLock lock;
-    if (!lock.try_lock(other, record->head.lock, kFirstRecordBlock, other.name_of(record))) {
+    if (!lock.try_lock(other, record->head.lock)) {
       return "the record is locked";
     }
     if (test.pack()) return "a record was moved although another worker has locked it";

@@ -49,17 +49,17 @@ inline std::string a_split_locks_its_records_in_order() {
   McsWord& lowest = page->record(records - 1)->head.lock;
   WorkerContext& holder = stage.a().worker();
   const WorkerContext& waits = stage.b().worker();
-  CHECK(holder.locker().lock(lowest, 1, UniversalName()) == Status::ok);
+  CHECK(holder.locker().lock(lowest, UniversalName()) == Status::ok);
   Other splitter([&] {
     stage.commit_alone([&](Transaction& txn) { return insert_keys(txn, table, next, 1); });
   });
   splitter.wait_until([&] { return is_last_waiter(lowest, waits); });
   problem.expect(!splitter.is_done(), "the page was split under a foreign lock");
   for (uint32_t slot = 0; slot + 1 < records; ++slot) {
-    const uint32_t tail = page->record(slot)->head.lock.tail.load(std::memory_order_acquire);
-    problem.expect(tail == 0, "holds a later record's lock while it waits for an earlier one's");
+    problem.expect(!page->record(slot)->head.lock.is_locked(),
+                   "holds a later record's lock while it waits for an earlier one's");
   }
-  holder.locker().unlock(lowest, 1);
+  holder.locker().unlock(lowest);
   splitter.join();
   return problem.text();
 }

@@ -57,18 +57,12 @@ class FaultyCommit final : public CommitProtocol {
   Status lock_write(uint32_t i) override {
     reach(SyncPoint::locking_write);
     if (!fault::unnamed_locks) return CommitProtocol::lock_write(i);
-    return worker_.locker().lock(txn_.write_heads_[i]->lock, block_of(i), UniversalName());
-  }
-  uint32_t block_of(uint32_t i) const override {
-    if (i == early_write_) return early_block_;
-    return fault::lock_blocks_from_zero ? i : CommitProtocol::block_of(i);
+    return worker_.locker().lock(txn_.write_heads_[i]->lock, UniversalName());
   }
   bool take_over_early(uint32_t i) override {
     if (!fault::keep_early_mark_in_commit) return CommitProtocol::take_over_early(i);
-    if (early_write_ != kNoWrite || !worker_.early_locks().holds(txn_.write_heads_[i]))
-      return false;
+    if (early_write_ != kNoWrite || !is_locked(i)) return false;
     early_write_ = i;
-    early_block_ = worker_.early_locks().block_of(0);
     return true;
   }
 
@@ -149,11 +143,11 @@ class FaultyCommit final : public CommitProtocol {
     if (fault::vid_before_lock) {
       const Vid vid(record.vid.load(std::memory_order_seq_cst));
       reach(SyncPoint::verifying_read);
-      return {record.lock.tail.load(std::memory_order_seq_cst), vid};
+      return {record.lock.holder.load(std::memory_order_seq_cst), vid};
     }
-    const uint32_t tail = record.lock.tail.load(std::memory_order_seq_cst);
+    const LockCode holder = record.lock.holder.load(std::memory_order_seq_cst);
     reach(SyncPoint::verifying_read);
-    return {tail, Vid(record.vid.load(std::memory_order_seq_cst))};
+    return {holder, Vid(record.vid.load(std::memory_order_seq_cst))};
   }
 
   Status verify_read(const ReadEntry& read) override {
@@ -161,7 +155,7 @@ class FaultyCommit final : public CommitProtocol {
       // Checks every place of the record for an own write, until a place is not relocated.
       RecordHead* record = read.record;
       do {
-        if (CommitProtocol::in_write_set(record)) return Status::ok;
+        if (worker_.holds(record->lock)) return Status::ok;
       } while (record->load_acquire().is_relocated() && follow(record));
     }
     return CommitProtocol::verify_read(read);
@@ -175,12 +169,10 @@ class FaultyCommit final : public CommitProtocol {
 
   /// The protocol calls this only for records whose VID is as read, and that another worker may
   /// have locked.
-  bool in_write_set(const RecordHead* record) const override {
-    return fault::skip_lock_check || CommitProtocol::in_write_set(record);
-  }
-
-  void forget_writes() override {
-    if (!fault::user_abort_keeps_writes) CommitProtocol::forget_writes();
+  bool is_ours(const RecordHead& record, LockCode holder) const override {
+    if (fault::skip_lock_check) return true;
+    return CommitProtocol::is_ours(record, holder) ||
+           (fault::planned_writes_excuse_locks && txn_.has_write_at(worker_.name_of(&record)));
   }
 
   // -- Writing ------------------------------------------------------------------------------------
@@ -235,7 +227,6 @@ class FaultyCommit final : public CommitProtocol {
 
   bool has_published_ = false;
   uint32_t early_write_ = kNoWrite;  // a write whose lock is still the first early one
-  uint32_t early_block_ = 0;
 };
 
 Status run_protocol(Transaction& txn, Status (CommitProtocol::*way)()) {

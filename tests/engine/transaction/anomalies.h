@@ -80,9 +80,9 @@ inline std::string read_of_locked_record(Kind kind) {
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(table.find(a, 10, ref), Status::ok, "read x");
   McsLocker& other = stage.b().worker().locker();
-  problem.expect(other.lock(ref.record->lock, 1, ref.name()), Status::ok, "foreign lock");
+  problem.expect(other.lock(ref.record->lock, ref.name()), Status::ok, "foreign lock");
   problem.expect(a.commit(), Status::read_conflict, "commit of a read under a foreign lock");
-  other.unlock(ref.record->lock, 1);
+  other.unlock(ref.record->lock);
   return problem.text();
 }
 

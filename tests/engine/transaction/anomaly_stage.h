@@ -38,7 +38,9 @@ enum class Kind { array, tree };
 
 /// Returns whether the worker is the last one that holds the lock or waits for it.
 inline bool is_last_waiter(const McsWord& lock, const WorkerContext& worker) {
-  return lock.tail.load(std::memory_order_acquire) >> 16 == worker.id();
+  const LockCode waiter = lock.waiters.load(std::memory_order_acquire);
+  if (waiter == 0 || waiter == kEarlyMark) return worker.holds(lock);
+  return waiter == lock_code(worker.id());
 }
 
 inline Bytes bytes_view(const void* data, size_t bytes) {

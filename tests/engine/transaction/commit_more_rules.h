@@ -3,6 +3,8 @@
 // sync points (`ATOLL_MUTANTS`).
 #pragma once
 
+#include <sched.h>
+
 #include <string>
 
 #include "tests/engine/log/logger_rules.h"
@@ -26,7 +28,7 @@ inline std::string used_up_ordinals_end_at_the_deadline() {
   const AtFirst at_point(SyncPoint::awaiting_epoch, [&] { stage.ticks(1); });
   problem.expect(a.commit(), Status::deadline_exceeded, "commit past its deadline");
   problem.expect(at_point.was_reached(), "did not wait for the next epoch");
-  problem.expect(ref.record->lock.tail.load(std::memory_order_acquire) == 0, "a lock is left");
+  problem.expect(ref.record->lock.is_unused(), "a lock is left");
   return problem.text();
 }
 
@@ -90,30 +92,35 @@ inline std::string an_epoch_is_dirty_before_its_commit_ends() {
   return problem.text();
 }
 
-/// R24: a worker queues for a lock after its holder, and dies before it links itself to the holder.
-/// The holder hands the lock over, and does not wait for the dead worker once the cluster has
+/// R24: a worker queues for a lock after another waiter, and dies before it links itself to that
+/// waiter. The waiter gets the lock, and does not wait for the dead worker once the cluster has
 /// failed.
 inline std::string a_hand_over_ends_with_the_cluster() {
   Stage stage;
   Problem problem;
   const ClusterView& view = stage.cluster().view();
   WorkerContext& holder = stage.a().worker();
-  const uint32_t dead = uint32_t{stage.b().worker().id()} << 16 | 1;
-  const uint32_t other = uint32_t{stage.b().worker().id()} << 16 | 2;
+  WorkerContext& waiter = stage.b().worker();
   McsWord lock{};
-  CHECK(holder.locker().lock(lock, 1, UniversalName()) == Status::ok);
-  const uint32_t tail = lock.tail.exchange(dead, std::memory_order_seq_cst);
+  CHECK(holder.locker().lock(lock, UniversalName()) == Status::ok);
+  Other waits([&] { (void)waiter.locker().lock(lock, UniversalName()); });
+  waits.wait_until([&] { return is_last_waiter(lock, waiter); });
+  // The worker of the first auxiliary thread waits for no lock, so its block is free.
+  const auto dead = static_cast<WorkerId>(waiter.id() + 1);
+  const LockCode before = lock.waiters.exchange(lock_code(dead), std::memory_order_seq_cst);
+  problem.expect(before == lock_code(waiter.id()), "nothing waits for the lock");
+  holder.locker().unlock(lock);
+  while (!waiter.holds(lock)) sched_yield();
   std::atomic<uint32_t>& state = view.control->state;
   const uint32_t alive = state.exchange(kClusterFailedFrom, std::memory_order_seq_cst);
   const bool has_rule = active_mutant.load(std::memory_order_relaxed) == Mutant::none;
-  // The timeout only finds a fault: with the rule in force the unlock ends within milliseconds.
+  // The timeout only finds a fault: with the rule in force the wait ends within milliseconds.
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(has_rule ? 60 : 1);
-  Other unlocks([&] { holder.locker().unlock(lock, 1); });
-  unlocks.wait_until([&] { return std::chrono::steady_clock::now() > give_up; });
-  problem.expect(unlocks.is_done(), "waits for a dead worker though the cluster has failed");
-  // Lets the thread end: it hands the lock to a block that no worker waits with.
-  view.lock_space.block(tail).successor.store(other, std::memory_order_release);
-  unlocks.join();
+  waits.wait_until([&] { return std::chrono::steady_clock::now() > give_up; });
+  problem.expect(waits.is_done(), "waits for a dead worker though the cluster has failed");
+  // Lets the thread end: it makes a worker the head of the queue that does not wait.
+  view.lock_space.block(waiter.id()).successor.store(lock_code(dead), std::memory_order_release);
+  waits.join();
   state.store(alive, std::memory_order_seq_cst);
   return problem.text();
 }

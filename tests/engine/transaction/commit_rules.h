@@ -56,28 +56,59 @@ inline std::string a_failed_commit_holds_nothing() {
   return problem.text();
 }
 
-/// R22: a commit takes locks in universal order, whatever the order of the writes. Every lock block
-/// names its lock.
-inline std::string locks_are_named_and_in_universal_order() {
+/// R22: a commit takes locks in universal order, whatever the order of the writes. The words of the
+/// locks name their holder.
+inline std::string locks_are_taken_in_universal_order() {
   Stage stage;
   Problem problem;
   Transaction& a = stage.a();
-  const auto name_in = [&](uint32_t block) {
-    const uint32_t tail = (uint32_t{a.worker().id()} << 16) | block;
-    return stage.cluster().view().lock_space.block(tail).lock_name.load(std::memory_order_relaxed);
-  };
-  const AtFirst at_point(SyncPoint::locked_writes, [&] {
-    for (uint32_t block = 1; block <= 3; ++block) {
-      problem.expect(name_in(block) != 0, "a block does not name the lock that it holds");
-      problem.expect(name_in(block - 1) < name_in(block), "locked out of universal order");
+  std::vector<RecordRef> refs(3);
+  stage.commit_alone([&](Transaction& txn) {
+    Status status = Status::ok;
+    for (uint32_t i = 0; i < refs.size() && status == Status::ok; ++i) {
+      status = stage.array().find(txn, 10 + 10 * i, refs[i]);
     }
+    return status;
+  });
+  uint32_t held_before = 0;
+  const AtSyncPoints at_points([&](SyncPoint reached) {
+    if (reached != SyncPoint::locking_write) return;
+    for (uint32_t i = 0; i < refs.size(); ++i) {
+      const bool is_held = a.worker().holds(refs[i].record->lock);
+      problem.expect(is_held == (i < held_before), "locked out of universal order");
+    }
+    ++held_before;
   });
   problem.expect(a.begin(), Status::ok, "begin");
   for (const uint64_t key : {30u, 10u, 20u}) {
     problem.expect(stage.array().put(a, key, 1), Status::ok, "write");
   }
   problem.expect(a.commit(), Status::ok, "commit");
-  problem.expect(at_point.was_reached(), "nothing was locked");
+  problem.expect(held_before == refs.size(), "not all records were locked");
+  return problem.text();
+}
+
+/// R22: worker b holds x, and the commit of worker a waits for it. The wait block of a names x.
+inline std::string a_wait_names_its_lock() {
+  Stage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  McsLocker& b = stage.b().worker().locker();
+  const WaitBlock& block = stage.cluster().view().lock_space.block(a.worker().id());
+  const auto name = [&] { return UniversalName(block.lock_name.load(std::memory_order_relaxed)); };
+  RecordRef x;
+  stage.commit_alone([&](Transaction& txn) { return stage.array().find(txn, 10, x); });
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.array().put(a, 10, 1), Status::ok, "write x");
+  problem.expect(b.lock(x.record->lock, x.name()), Status::ok, "b locks x");
+  Status status = Status::ok;
+  Other committer([&] { status = a.commit(); });
+  committer.wait_until([&] { return is_last_waiter(x.record->lock, a.worker()); });
+  problem.expect(name() == x.name(), "a worker waits, and its block does not name the lock");
+  b.unlock(x.record->lock);
+  committer.join();
+  problem.expect(status, Status::ok, "commit");
+  problem.expect(name() == UniversalName(), "the block names a lock after the wait");
   return problem.text();
 }
 
@@ -111,12 +142,12 @@ inline std::string a_writer_ends_amid_a_verification() {
   RecordRef ref;
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(stage.array().find(a, 10, ref), Status::ok, "read");
-  problem.expect(b.lock(ref.record->lock, 1, ref.name()), Status::ok, "foreign lock");
+  problem.expect(b.lock(ref.record->lock, ref.name()), Status::ok, "foreign lock");
   const Vid before = ref.record->load_acquire();
   const AtFirst at_point(SyncPoint::verifying_read, [&] {
     ref.record->vid.store(Vid::make(before.epoch(), before.ordinal() + 1).word(),
                           std::memory_order_release);
-    b.unlock(ref.record->lock, 1);
+    b.unlock(ref.record->lock);
   });
   problem.expect(a.commit(), Status::read_conflict, "commit of a read that was overwritten");
   problem.expect(at_point.was_reached(), "nothing was verified");

@@ -10,14 +10,14 @@ namespace atolldb::test {
 /// commit of a must hold nothing while it waits for x, and succeeds after b has left.
 inline void expect_no_crossing(Problem& problem, Transaction& a, McsLocker& b, const RecordRef& x,
                                const RecordRef& y) {
-  problem.expect(b.lock(x.record->lock, 1, x.name()), Status::ok, "b locks x");
+  problem.expect(b.lock(x.record->lock, x.name()), Status::ok, "b locks x");
   Status status = Status::ok;
   Other committer([&] { status = a.commit(); });
   committer.wait_until([&] { return is_last_waiter(x.record->lock, a.worker()); });
-  const bool got_y = b.try_lock(y.record->lock, 2, y.name());
+  const bool got_y = b.try_lock(y.record->lock);
   problem.expect(got_y, "each waits for the other");
-  if (got_y) b.unlock(y.record->lock, 2);
-  b.unlock(x.record->lock, 1);
+  if (got_y) b.unlock(y.record->lock);
+  b.unlock(x.record->lock);
   committer.join();
   problem.expect(status, Status::ok, "commit");
 }

@@ -22,10 +22,7 @@ class EarlyStage : public Stage {
     return ref;
   }
   /// Returns true if a worker has locked the record early, and no other worker waits for the lock.
-  bool is_locked_early(const RecordRef& ref) {
-    const uint32_t tail = ref.record->lock.tail.load(std::memory_order_seq_cst);
-    return tail != 0 && a().worker().view().lock_space.is_early(tail);
-  }
+  bool is_locked_early(const RecordRef& ref) { return ref.record->lock.is_early(); }
   /// Releases what worker a holds without the rule.
   void clean_up() {
     a().worker().early_locks().release();
@@ -94,13 +91,13 @@ inline std::string early_locks_end_before_page_locks() {
   McsWord& page_lock = page_of(x.record)->lock;
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(stage.is_locked_early(x), "the planned lock was not taken");
-  CHECK(b.lock(page_lock, 1, UniversalName()) == Status::ok);
+  CHECK(b.lock(page_lock, UniversalName()) == Status::ok);
   Status status = Status::ok;
   Other inserter([&] { status = stage.tree().insert(a, 15, 1); });
   inserter.wait_until([&] { return is_last_waiter(page_lock, a.worker()); });
   problem.expect(!inserter.is_done(), "the insert did not wait for the page");
   problem.expect(!x.record->lock.is_locked(), "waits for a page with an early lock held");
-  b.unlock(page_lock, 1);
+  b.unlock(page_lock);
   inserter.join();
   problem.expect(status, Status::ok, "insert");
   problem.expect(a.commit(), Status::ok, "commit");

@@ -110,9 +110,9 @@ TEST(EarlyLocksTest, ACommitDoesNotWaitForARecordThatItHasRead) {
   ASSERT_EQ(a.begin(), Status::ok);
   ASSERT_EQ(stage.array().find(a, 10, x), Status::ok);
   ASSERT_EQ(stage.array().put(a, 10, value), Status::ok);
-  ASSERT_EQ(b.lock(x.record->lock, 1, x.name()), Status::ok);
+  ASSERT_EQ(b.lock(x.record->lock, x.name()), Status::ok);
   EXPECT_EQ(a.commit(), Status::read_conflict);
-  b.unlock(x.record->lock, 1);
+  b.unlock(x.record->lock);
   EXPECT_FALSE(x.record->lock.is_locked());
 }
 
@@ -180,7 +180,7 @@ TEST(EarlyLocksTest, AreNotWaitedForWithoutLimit) {
   const RecordRef x = stage.plan(Kind::array, 10);
   const RecordRef y = stage.plan(Kind::array, 20);
   const RecordRef z = stage.plan(Kind::array, 30);
-  ASSERT_EQ(b.lock(y.record->lock, 1, y.name()), Status::ok);
+  ASSERT_EQ(b.lock(y.record->lock, y.name()), Status::ok);
   ASSERT_EQ(a.begin(), Status::ok);
   EXPECT_TRUE(stage.is_locked_early(x));
   EXPECT_FALSE(stage.is_locked_early(y));
@@ -189,7 +189,7 @@ TEST(EarlyLocksTest, AreNotWaitedForWithoutLimit) {
   EXPECT_FALSE(x.record->lock.is_locked());
   EXPECT_TRUE(y.record->lock.is_locked());
   EXPECT_FALSE(z.record->lock.is_locked());
-  b.unlock(y.record->lock, 1);
+  b.unlock(y.record->lock);
 }
 
 /// The retry would fail its verification, so its commit takes no lock.

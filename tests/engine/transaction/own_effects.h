@@ -201,9 +201,9 @@ inline std::string user_abort_of_a_record_locked_by_another() {
   problem.expect(stage.array().find(a, 10, ref), Status::ok, "read");
   problem.expect(stage.array().put(a, 10, 77), Status::ok, "planned write");
   McsLocker& other = stage.b().worker().locker();
-  problem.expect(other.lock(ref.record->lock, 1, ref.name()), Status::ok, "foreign lock");
+  problem.expect(other.lock(ref.record->lock, ref.name()), Status::ok, "foreign lock");
   problem.expect(a.commit_user_abort(), Status::read_conflict, "abort under a foreign lock");
-  other.unlock(ref.record->lock, 1);
+  other.unlock(ref.record->lock);
   return problem.text();
 }
 

@@ -19,11 +19,11 @@ template <typename Operation>
 std::string ends_under_a_foreign_lock(McsWord& lock, WorkerContext& holder, WorkerContext& waits,
                                       Operation&& operation) {
   Problem problem;
-  CHECK(holder.locker().lock(lock, 1, UniversalName()) == Status::ok);
+  CHECK(holder.locker().lock(lock, UniversalName()) == Status::ok);
   Other other([&] { operation(); });
   other.wait_until([&] { return is_last_waiter(lock, waits); });
   problem.expect(other.is_done(), "waits for a lock out of universal order");
-  holder.locker().unlock(lock, 1);
+  holder.locker().unlock(lock);
   other.join();
   return problem.text();
 }
@@ -64,7 +64,7 @@ inline std::string reclaiming_waits_for_no_lock(Held held) {
   std::atomic<McsWord*> locked{nullptr};
   const AtFirst at_point(SyncPoint::found_run, [&] {
     McsWord& lock = stage.page_with(slice_of(ordered_key(300)))->header.lock;
-    CHECK(locker.lock(lock, 1, UniversalName()) == Status::ok);
+    CHECK(locker.lock(lock, UniversalName()) == Status::ok);
     locked.store(&lock, std::memory_order_release);
   });
   Other other([&] { stage.work_off_hints(); });
@@ -75,7 +75,7 @@ inline std::string reclaiming_waits_for_no_lock(Held held) {
   Problem problem;
   problem.expect(other.is_done(), "waits for a lock out of universal order");
   problem.expect(at_point.was_reached(), "no run of empty pages was found");
-  if (at_point.was_reached()) locker.unlock(*locked.load(std::memory_order_acquire), 1);
+  if (at_point.was_reached()) locker.unlock(*locked.load(std::memory_order_acquire));
   other.join();
   return problem.text();
 }
@@ -148,7 +148,7 @@ inline std::string a_wait_ends_with_the_cluster(Stuck stuck) {
   switch (stuck) {
     case Stuck::record_lock:
       problem.expect(stage.array().put(a, 10, 1), Status::ok, "write");
-      CHECK(b.locker().lock(in_array.record->lock, 1, in_array.name()) == Status::ok);
+      CHECK(b.locker().lock(in_array.record->lock, in_array.name()) == Status::ok);
       operation = [&] { return a.commit(); };
       break;
     case Stuck::half_written:
@@ -197,7 +197,7 @@ inline std::string a_wait_ends_with_the_cluster(Stuck stuck) {
   problem.expect(waiter.is_done(), "a wait goes on though the cluster has failed");
   // Switches the rule on again, so that the thread ends.
   active_mutant.store(Mutant::none, std::memory_order_relaxed);
-  if (stuck == Stuck::record_lock) b.locker().unlock(in_array.record->lock, 1);
+  if (stuck == Stuck::record_lock) b.locker().unlock(in_array.record->lock);
   waiter.join();
   active_mutant.store(mutant_was, std::memory_order_relaxed);
   state.store(alive, std::memory_order_seq_cst);

@@ -83,7 +83,6 @@ class NodeOfTwoWorkers : public ::testing::Test {
  protected:
   NodeOfTwoWorkers() {
     layout_.worker_count = 2;
-    layout_.blocks_per_slot = 8;
     shared_ = make_segment<NodeShared>(layout_.bytes());
     layout_.format(*shared_);
     metrics_ = make_segment<MetricsSegment>(MetricsSegment::bytes(layout_.slot_count()));

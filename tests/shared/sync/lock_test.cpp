@@ -1,12 +1,15 @@
 // MCS locks and futex locks: one holder at a time, with any number of threads and processes. No
 // wait outlives the cluster.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -18,12 +21,10 @@ namespace atolldb::test {
 namespace {
 
 constexpr uint32_t kWorkers = 16;
-constexpr uint32_t kBlocks = 4;
-constexpr uint32_t kEarlyBlock = kBlocks - 1;  // the only block for early locks
 
 /// Locks in memory that child processes share.
 struct Arena {
-  McsBlock blocks[kWorkers * kBlocks];
+  WaitBlock blocks[kWorkers];
   McsWord word;
   McsWord second_word;
   FutexLock futex;
@@ -51,16 +52,22 @@ class Locks : public testing::Test {
       : memory_(mmap(nullptr, sizeof(Arena), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                      0)),
         arena_(*new(memory_) Arena{}) {
-    space_.set_node(0, arena_.blocks, kBlocks, 1);
+    space_.set_node(0, arena_.blocks, kWorkers);
   }
   ~Locks() override { munmap(memory_, sizeof(Arena)); }
 
   McsLocker locker(uint32_t worker) {
-    return {space_, static_cast<WorkerId>(worker), arena_.cluster_state, kFailed};
+    const auto id = static_cast<WorkerId>(worker);
+    return {space_, id, lock_code(id), arena_.cluster_state, kFailed};
   }
-  uint32_t tail() const { return arena_.word.tail.load(std::memory_order_seq_cst); }
-  const McsBlock& block(uint32_t worker, uint32_t index) const {
-    return arena_.blocks[worker * kBlocks + index];
+  /// Returns the name of the lock that a worker waits for; 0: it waits for no lock.
+  uint64_t waits_for(uint32_t worker) const {
+    return arena_.blocks[worker].lock_name.load(std::memory_order_relaxed);
+  }
+  /// Waits until a worker is the last one in the queue.
+  void await_last_waiter(uint32_t worker) const {
+    const LockCode wanted = lock_code(static_cast<WorkerId>(worker));
+    while (arena_.word.waiters.load(std::memory_order_acquire) != wanted) sched_yield();
   }
   static UniversalName name(uint64_t offset) {
     return UniversalName::make(VolatilePointer::make(0, 0, 1), offset);
@@ -68,19 +75,19 @@ class Locks : public testing::Test {
   void lock_often(uint32_t worker, uint64_t count) {
     McsLocker mine = locker(worker);
     for (uint64_t i = 0; i < count; ++i) {
-      const auto block = static_cast<uint32_t>(1 + i % (kBlocks - 1));
-      if (mine.lock(arena_.word, block, name(0)) != Status::ok) {
+      if (mine.lock(arena_.word, name(0)) != Status::ok) {
         arena_.violations.fetch_add(1, std::memory_order_relaxed);
         return;
       }
       arena_.work_as_holder();
-      mine.unlock(arena_.word, block);
+      mine.unlock(arena_.word);
     }
   }
   void expect_counted(uint64_t count) {
     EXPECT_EQ(arena_.counter.load(std::memory_order_relaxed), count);
     EXPECT_EQ(arena_.violations.load(std::memory_order_relaxed), 0);
-    EXPECT_FALSE(arena_.word.is_locked());
+    EXPECT_TRUE(arena_.word.is_unused());
+    for (uint32_t worker = 0; worker < kWorkers; ++worker) EXPECT_EQ(waits_for(worker), 0);
   }
   template <typename Body>
   static void in_threads(uint32_t count, Body&& body) {
@@ -121,76 +128,176 @@ TEST_F(Locks, OneOfSeveralProcessesHoldsAnMcsLock) {
   expect_counted(kProcesses * count);
 }
 
-TEST_F(Locks, AnMcsBlockNamesItsLockWhileItIsUsed) {
-  McsLocker mine = locker(3);
-  McsBlock& block = arena_.blocks[3 * kBlocks + 2];
-  ASSERT_EQ(mine.lock(arena_.word, 2, name(64)), Status::ok);
-  EXPECT_EQ(block.lock_name.load(std::memory_order_relaxed), name(64).word());
+TEST_F(Locks, AWordNamesItsHolder) {
+  McsLocker mine = locker(0);
   McsLocker other = locker(4);
-  EXPECT_FALSE(other.try_lock(arena_.word, 1, name(64)));
-  EXPECT_EQ(arena_.blocks[4 * kBlocks + 1].lock_name.load(std::memory_order_relaxed), 0)
-      << "a block that failed to lock still names the lock";
-  mine.unlock(arena_.word, 2);
-  EXPECT_EQ(block.lock_name.load(std::memory_order_relaxed), 0);
-  EXPECT_TRUE(other.try_lock(arena_.word, 1, name(64)));
-  other.unlock(arena_.word, 1);
+  ASSERT_EQ(mine.lock(arena_.word, name(64)), Status::ok);
+  EXPECT_TRUE(arena_.word.is_locked());
+  EXPECT_TRUE(mine.holds(arena_.word));
+  EXPECT_FALSE(other.holds(arena_.word));
+  EXPECT_FALSE(other.try_lock(arena_.word));
+  EXPECT_FALSE(mine.try_lock(arena_.word)) << "a worker has taken its own lock again";
+  mine.unlock(arena_.word);
+  EXPECT_FALSE(mine.holds(arena_.word));
+  EXPECT_TRUE(other.try_lock(arena_.word));
+  EXPECT_TRUE(other.holds(arena_.word));
+  other.unlock(arena_.word);
+  EXPECT_TRUE(arena_.word.is_unused());
 }
 
-TEST_F(Locks, TheWordOfAnEarlyLockNamesABlockForEarlyLocks) {
-  McsLocker mine = locker(0);
-  ASSERT_TRUE(mine.try_lock(arena_.word, kEarlyBlock, name(0)));
-  EXPECT_TRUE(space_.is_early(tail()));
-  mine.change_block(arena_.word, kEarlyBlock, 1);
-  EXPECT_FALSE(space_.is_early(tail()));
-  EXPECT_EQ(block(0, kEarlyBlock).lock_name.load(std::memory_order_relaxed), 0);
-  EXPECT_EQ(block(0, 1).lock_name.load(std::memory_order_relaxed), name(0).word());
-  EXPECT_FALSE(locker(1).try_lock(arena_.word, 1, name(0)));
-  mine.unlock(arena_.word, 1);
-  EXPECT_FALSE(arena_.word.is_locked());
-  EXPECT_EQ(block(0, 1).lock_name.load(std::memory_order_relaxed), 0);
+TEST_F(Locks, TheNamesOfWorkersAreDistinctInLockWords) {
+  EXPECT_EQ(lock_code(0), 1);
+  const auto last = static_cast<WorkerId>((kMaxNodes - 1) << 8 | 0xff);
+  EXPECT_LT(lock_code(last), kEarlyMark);
+  EXPECT_NE(lock_code(0x00ff), lock_code(0x0100)) << "the last worker of a node is the next node's";
 }
 
-TEST_F(Locks, WaitersFollowALockToAnotherBlock) {
-  McsLocker mine = locker(0);
-  McsLocker other = locker(1);
-  ASSERT_TRUE(mine.try_lock(arena_.word, kEarlyBlock, name(0)));
-  std::atomic<bool> is_locked{false};
+TEST_F(Locks, AWaitBlockNamesTheLockThatItsWorkerWaitsFor) {
+  McsLocker mine = locker(3);
+  ASSERT_EQ(mine.lock(arena_.word, name(64)), Status::ok);
+  EXPECT_EQ(waits_for(3), 0) << "a worker that has waited for no lock";
   std::thread waiter([&] {
-    EXPECT_EQ(other.lock(arena_.word, 1, name(0)), Status::ok);
-    is_locked.store(true, std::memory_order_release);
-    other.unlock(arena_.word, 1);
+    McsLocker other = locker(4);
+    EXPECT_EQ(other.lock(arena_.word, name(64)), Status::ok);
+    other.unlock(arena_.word);
   });
-  while (tail() >> 16 != 1) std::this_thread::yield();
-  EXPECT_FALSE(space_.is_early(tail())) << "the waiter hides the mark";
-  mine.change_block(arena_.word, kEarlyBlock, 1);
-  EXPECT_FALSE(is_locked.load(std::memory_order_acquire));
-  // The old block is free for another lock, while the waiter waits for the new one.
-  EXPECT_TRUE(mine.try_lock(arena_.second_word, kEarlyBlock, name(1)));
-  mine.unlock(arena_.second_word, kEarlyBlock);
-  mine.unlock(arena_.word, 1);
+  await_last_waiter(4);
+  EXPECT_EQ(waits_for(4), name(64).word());
+  mine.unlock(arena_.word);
   waiter.join();
-  EXPECT_FALSE(arena_.word.is_locked());
+  EXPECT_EQ(waits_for(4), 0);
+  EXPECT_TRUE(arena_.word.is_unused());
 }
 
-TEST_F(Locks, OneOfManyThreadsHoldsALockThatChangesItsBlock) {
+TEST_F(Locks, AnEarlyLockHasAMarkUntilItBecomesAnOrdinaryOne) {
+  McsLocker mine = locker(0);
+  ASSERT_TRUE(mine.try_lock_early(arena_.word));
+  EXPECT_TRUE(arena_.word.is_early());
+  EXPECT_TRUE(mine.holds(arena_.word));
+  EXPECT_FALSE(locker(1).try_lock(arena_.word));
+  EXPECT_FALSE(locker(1).try_lock_early(arena_.word));
+  EXPECT_TRUE(arena_.word.is_early()) << "a failed try has changed the mark";
+  mine.end_early(arena_.word);
+  EXPECT_FALSE(arena_.word.is_early());
+  EXPECT_TRUE(mine.holds(arena_.word));
+  EXPECT_FALSE(locker(1).try_lock(arena_.word));
+  mine.unlock(arena_.word);
+  EXPECT_TRUE(arena_.word.is_unused());
+  ASSERT_TRUE(mine.try_lock_early(arena_.word));
+  mine.unlock_early(arena_.word);
+  EXPECT_TRUE(arena_.word.is_unused());
+}
+
+/// `becomes_ordinary`: the holder first makes the early lock an ordinary one.
+TEST_F(Locks, AWaiterHidesTheMarkOfAnEarlyLock) {
+  for (const bool becomes_ordinary : {false, true}) {
+    McsLocker mine = locker(0);
+    ASSERT_TRUE(mine.try_lock_early(arena_.word));
+    std::atomic<bool> is_locked{false};
+    std::thread waiter([&] {
+      McsLocker other = locker(1);
+      EXPECT_EQ(other.lock(arena_.word, name(0)), Status::ok);
+      is_locked.store(true, std::memory_order_release);
+      other.unlock(arena_.word);
+    });
+    await_last_waiter(1);
+    EXPECT_FALSE(arena_.word.is_early());
+    if (becomes_ordinary) mine.end_early(arena_.word);
+    EXPECT_EQ(arena_.word.waiters.load(std::memory_order_relaxed), lock_code(1))
+        << "the end of the mark has removed the waiter";
+    EXPECT_FALSE(is_locked.load(std::memory_order_acquire));
+    EXPECT_TRUE(mine.holds(arena_.word));
+    becomes_ordinary ? mine.unlock(arena_.word) : mine.unlock_early(arena_.word);
+    waiter.join();
+    EXPECT_TRUE(arena_.word.is_unused());
+  }
+}
+
+/// Threads of all kinds: some wait, some only try, some lock early. Each runs `count` critical
+/// sections. There are more threads than cores, and some holders yield their core.
+TEST_F(Locks, OneOfManyThreadsHoldsALockThatIsAlsoTriedAndLockedEarly) {
   const uint64_t count = rounds(3000, 300'000);
+  const uint64_t chosen = seed();
   in_threads(kWorkers, [&](uint32_t self) {
     McsLocker mine = locker(self);
+    std::mt19937_64 random(chosen + self);
     for (uint64_t i = 0; i < count; ++i) {
-      const bool is_early = (i + self) % 3 == 0 && mine.try_lock(arena_.word, kEarlyBlock, name(0));
-      if (!is_early) {
-        EXPECT_EQ(mine.lock(arena_.word, 1, name(0)), Status::ok);
+      const uint64_t drawn = random();
+      const uint64_t kind = drawn % 4;  // 0, 1: early; 2: tried; 3: waits at once
+      bool is_early = kind < 2 && mine.try_lock_early(arena_.word);
+      if (!is_early && !(kind == 2 && mine.try_lock(arena_.word))) {
+        EXPECT_EQ(mine.lock(arena_.word, name(0)), Status::ok);
       }
       arena_.work_as_holder();
-      if (is_early && i % 2 == 0) {
-        mine.unlock(arena_.word, kEarlyBlock);
-        continue;
+      if ((drawn >> 32) % 64 == 0) sched_yield();
+      if (is_early && kind == 0) {
+        mine.end_early(arena_.word);
+        is_early = false;
       }
-      if (is_early) mine.change_block(arena_.word, kEarlyBlock, 1);
-      mine.unlock(arena_.word, 1);
+      is_early ? mine.unlock_early(arena_.word) : mine.unlock(arena_.word);
     }
   });
   expect_counted(kWorkers * count);
+}
+
+/// Other threads take the lock all the time, but those that come after a waiter do not pass it.
+TEST_F(Locks, AWaiterGetsTheLockBeforeThreadsThatComeAfterIt) {
+  for (uint64_t round = 0; round < rounds(20, 2000); ++round) {
+    McsLocker mine = locker(0);
+    ASSERT_EQ(mine.lock(arena_.word, name(0)), Status::ok);
+    uint64_t passed = ~uint64_t{0};
+    std::atomic<bool> has_ended{false};
+    const uint64_t before = arena_.counter.load(std::memory_order_relaxed);
+    std::thread waiter([&] {
+      McsLocker other = locker(1);
+      EXPECT_EQ(other.lock(arena_.word, name(0)), Status::ok);
+      passed = arena_.counter.load(std::memory_order_relaxed) - before;
+      other.unlock(arena_.word);
+      has_ended.store(true, std::memory_order_release);
+    });
+    await_last_waiter(1);
+    std::vector<std::thread> others;
+    for (uint32_t self = 2; self < 6; ++self) {
+      others.emplace_back([&, self] {
+        McsLocker other = locker(self);
+        while (!has_ended.load(std::memory_order_acquire)) {
+          const bool is_locked = self % 2 == 0 ? other.try_lock(arena_.word)
+                                               : other.lock(arena_.word, name(0)) == Status::ok;
+          if (!is_locked) continue;
+          arena_.work_as_holder();
+          other.unlock(arena_.word);
+        }
+      });
+    }
+    while (waits_for(3) == 0 || waits_for(5) == 0) sched_yield();
+    mine.unlock(arena_.word);
+    waiter.join();
+    for (std::thread& other : others) other.join();
+    EXPECT_EQ(passed, 0) << "other threads have passed the waiter";
+  }
+  EXPECT_TRUE(arena_.word.is_unused());
+  EXPECT_EQ(arena_.violations.load(std::memory_order_relaxed), 0);
+}
+
+/// No thread wakes the head of a queue, so it must find the free lock by itself.
+TEST_F(Locks, AWaiterThatSleepsGetsTheLock) {
+  McsLocker mine = locker(0);
+  ASSERT_EQ(mine.lock(arena_.word, name(0)), Status::ok);
+  std::vector<std::thread> waiters;
+  for (uint32_t self = 1; self < 5; ++self) {
+    waiters.emplace_back([&, self] { lock_often(self, 1); });
+  }
+  for (uint32_t self = 1; self < 5; ++self) {
+    while (waits_for(self) == 0) sched_yield();
+  }
+  // Three wait for the head, so they sleep until they get its role. The head naps by then.
+  const auto sleeps = [&](const WaitBlock& block) {
+    return block.state.load(std::memory_order_relaxed) == WaitBlock::kSleeping;
+  };
+  while (std::ranges::count_if(arena_.blocks, sleeps) != 3) sched_yield();
+  mine.unlock(arena_.word);
+  for (std::thread& waiter : waiters) waiter.join();
+  expect_counted(4);
 }
 
 TEST_F(Locks, OneThreadHoldsSeveralMcsLocksAtOnce) {
@@ -198,11 +305,11 @@ TEST_F(Locks, OneThreadHoldsSeveralMcsLocksAtOnce) {
   in_threads(4, [&](uint32_t self) {
     McsLocker mine = locker(self);
     for (uint64_t i = 0; i < count; ++i) {
-      EXPECT_EQ(mine.lock(arena_.word, 1, name(0)), Status::ok);
-      EXPECT_EQ(mine.lock(arena_.second_word, 2, name(8)), Status::ok);
+      EXPECT_EQ(mine.lock(arena_.word, name(0)), Status::ok);
+      EXPECT_EQ(mine.lock(arena_.second_word, name(8)), Status::ok);
       arena_.work_as_holder();
-      mine.unlock(arena_.word, 1);
-      mine.unlock(arena_.second_word, 2);
+      mine.unlock(arena_.word);
+      mine.unlock(arena_.second_word);
     }
   });
   expect_counted(4 * count);
@@ -211,26 +318,44 @@ TEST_F(Locks, OneThreadHoldsSeveralMcsLocksAtOnce) {
 
 TEST_F(Locks, AFailedClusterEndsEveryWaitForAnMcsLock) {
   McsLocker holder = locker(0);  // never unlocks, as if its process died
-  ASSERT_EQ(holder.lock(arena_.word, 1, name(0)), Status::ok);
+  ASSERT_EQ(holder.lock(arena_.word, name(0)), Status::ok);
   std::atomic<uint32_t> ended{0};
   std::vector<std::thread> waiters;
   for (uint32_t self = 1; self <= 4; ++self) {
     waiters.emplace_back([&, self] {
       McsLocker mine = locker(self);
-      EXPECT_EQ(mine.lock(arena_.word, 1, name(0)), Status::cluster_failed);
+      EXPECT_EQ(mine.lock(arena_.word, name(0)), Status::cluster_failed);
       ended.fetch_add(1, std::memory_order_release);
     });
   }
-  const auto is_queued = [&](uint32_t self) {
-    return arena_.blocks[self * kBlocks + 1].lock_name.load(std::memory_order_relaxed) != 0;
-  };
   for (uint32_t self = 1; self <= 4; ++self) {
-    while (!is_queued(self)) std::this_thread::yield();
+    while (waits_for(self) == 0) std::this_thread::yield();
   }
   EXPECT_EQ(ended.load(std::memory_order_acquire), 0) << "a worker got a lock that is held";
   arena_.cluster_state.store(kFailed, std::memory_order_release);
   for (std::thread& waiter : waiters) waiter.join();
   EXPECT_EQ(ended.load(std::memory_order_relaxed), 4);
+  // A worker that has given up does not queue again, so its block stays in the queue.
+  McsLocker again = locker(1);
+  const uint64_t waited_for = waits_for(1);
+  EXPECT_EQ(again.lock(arena_.word, name(8)), Status::cluster_failed);
+  EXPECT_EQ(waits_for(1), waited_for);
+  EXPECT_EQ(again.lock(arena_.second_word, name(8)), Status::ok) << "the other lock is free";
+  again.unlock(arena_.second_word);
+}
+
+/// The holder dies while it holds the lock early. The waiter has replaced the mark.
+TEST_F(Locks, AFailedClusterEndsTheWaitForAnEarlyLock) {
+  McsLocker holder = locker(0);
+  ASSERT_TRUE(holder.try_lock_early(arena_.word));
+  std::thread waiter([&] {
+    McsLocker mine = locker(1);
+    EXPECT_EQ(mine.lock(arena_.word, name(0)), Status::cluster_failed);
+  });
+  await_last_waiter(1);
+  arena_.cluster_state.store(kFailed, std::memory_order_release);
+  waiter.join();
+  EXPECT_TRUE(holder.holds(arena_.word));
 }
 
 TEST_F(Locks, OneOfSixteenThreadsHoldsAFutexLock) {
@@ -254,9 +379,23 @@ TEST_F(LocksDeathTest, AFutexLockIsUnlockedOnlyWhileItIsHeld) {
   EXPECT_DEATH(arena_.futex.unlock(), "kFree");
 }
 
-TEST_F(LocksDeathTest, ABlockBeyondThoseOfItsWorkerIsRefused) {
+TEST_F(LocksDeathTest, OnlyTheHolderUnlocks) {
   McsLocker mine = locker(0);
-  EXPECT_DEATH((void)mine.try_lock(arena_.word, kBlocks, name(0)), "blocks_per_worker");
+  EXPECT_DEATH(mine.unlock(arena_.word), "holds");
+  ASSERT_TRUE(mine.try_lock(arena_.word));
+  EXPECT_DEATH(locker(1).unlock(arena_.word), "holds");
+  mine.unlock(arena_.word);
+}
+
+TEST_F(LocksDeathTest, AMarkEndsBeforeTheLock) {
+  McsLocker mine = locker(0);
+  ASSERT_TRUE(mine.try_lock_early(arena_.word));
+  EXPECT_DEATH(mine.unlock(arena_.word), "kEarlyMark");
+  mine.unlock_early(arena_.word);
+}
+
+TEST_F(LocksDeathTest, AWorkerBeyondThoseOfItsNodeIsRefused) {
+  EXPECT_DEATH((void)locker(kWorkers), "count");
 }
 #endif
 
