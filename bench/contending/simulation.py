@@ -9,7 +9,8 @@ A model of the commit protocol (engine/transaction) on a machine with a core for
              several lines overlap if they are prefetched: by a commit, which prefetches what it
              writes and verifies, and by a retry, which prefetches what the attempt before has read.
   Attempt    Early locks in universal order; the body; in contended attempts a check of the reads;
-             then the commit: lock, verify, write, unlock. A lock is handed over in `line` ns.
+             then the commit: lock, verify, write, unlock. The first waiter polls the lock. It
+             sees the release after `line` ns, and has the lock after another `line` ns.
   Abort      A back-off as in `Backoff::wait`, then the next attempt.
   Policy     `HotRecords` and `EarlyLocks`, with their constants read from the sources. `plain`
              transactions have no policy: their commits queue for every lock.
@@ -33,8 +34,7 @@ READ, WRITE, INCREMENT = range(3)  # WRITE: a read with an update; INCREMENT: an
 def constants():
     """Returns the numeric constants of the policy."""
     found = {}
-    for name in ("engine/transaction/hot_records.h", "engine/transaction/early_locks.h",
-                 "shared/base/limits.h"):
+    for name in ("engine/transaction/hot_records.h", "engine/transaction/early_locks.h"):
         text = (ROOT / name).read_text(encoding="utf-8")
         found.update((key, int(value))
                      for key, value in re.findall(r"\b(k\w+|lock_from_failures) = (\d+);", text))
@@ -307,7 +307,7 @@ class Worker:
         record.holder = None
         if record.queue:
             record.holder = record.queue.popleft()
-            self.sim.at(self.sim.now + self.sim.costs.line, record.holder.process)
+            self.sim.at(self.sim.now + 2 * self.sim.costs.line, record.holder.process)
 
     # -- Policy, as HotRecords and Transaction::learn_from_failure
 
@@ -321,7 +321,7 @@ class Worker:
             return
         hot = [record for record, _ in accesses if record.number in self.hot
                and self.hot[record.number].cool(self.commits, limits["kHalfLife"])]
-        self.plan = sorted(hot, key=lambda record: record.number)[:limits["kEarlyLockBlocks"]]
+        self.plan = sorted(hot, key=lambda record: record.number)[:limits["kMost"]]
 
     def decide(self):
         limits = self.sim.limits
