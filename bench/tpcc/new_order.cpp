@@ -11,10 +11,6 @@ namespace atolldb::tpcc {
 
 namespace {
 
-/// Bytes of S_DATA in the first cache line of its record. S_DATA has 26 to 50 bytes, so the line
-/// usually has all of it.
-constexpr uint32_t kFirstDataBytes = 48;
-
 /// Positions of the records of the order lines and of the customer. All keys follow from the input.
 /// So the records are looked up together, and their cache misses overlap.
 struct Places {

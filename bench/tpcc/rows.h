@@ -115,6 +115,9 @@ struct StockInfoRow {
   Text<24> dist[10];
 };
 static_assert(sizeof(StockInfoRow) == 304);
+/// Bytes of S_DATA in the first cache line of its record. S_DATA has 26 to 50 bytes, so the line
+/// usually has all of it.
+inline constexpr uint32_t kFirstDataBytes = 48;
 
 /// order
 struct OrderRow {

@@ -79,6 +79,12 @@ class PrefetchContext {
   void records(const Array& array, std::span<const uint64_t> indexes) const {
     array.prefetch(*running_, indexes, 0, array.payload_bytes());
   }
+  /// Does the same for the heads of these records and bytes [offset, offset + count) of their
+  /// payloads. REQUIRES: the payloads have these bytes.
+  void records(const Array& array, std::span<const uint64_t> indexes, uint32_t offset,
+               uint32_t count) const {
+    array.prefetch(*running_, indexes, offset, count);
+  }
   /// Prefetches `records` records from each key on. 0: only the start of their page, for keys to
   /// insert.
   void records(const MasterTree& tree, std::span<const Bytes> keys, uint32_t records = 1) const {

@@ -1,6 +1,10 @@
 // The TPC-C mix on several nodes and workers in this process, run repeatedly and verified.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdint>
+
+#include "bench/tpcc/inputs.h"
 #include "tests/bench/tpcc/database.h"
 #include "tests/support/seed.h"
 
@@ -65,6 +69,82 @@ INSTANTIATE_TEST_SUITE_P(Settings, Run,
                                   std::to_string(setting.warehouses) + "warehouses" +
                                   std::to_string(setting.remote_percent) + "remote";
                          });
+
+/// What the transactions of a run have changed in the only warehouse.
+struct Totals {
+  int64_t paid = 0;     // W_YTD
+  uint64_t orders = 0;  // sum of D_NEXT_O_ID
+};
+
+Totals read_totals(Database& database) {
+  const Tables& tables = *database.tables;
+  Totals totals;
+  database.transact([&](Transaction& txn) {
+    totals = {};
+    YtdRow ytd;
+    const Status status = tables.warehouse_ytd.get(txn, tables.warehouse_ytd_at(1), &ytd);
+    totals.paid = ytd.ytd;
+    if (status != Status::ok) return status;
+    for (uint32_t d = 1; d <= kDistricts; ++d) {
+      DistrictNextRow next;
+      const Status found = tables.district_next.get(txn, tables.district_next_at(1, d), &next);
+      if (found != Status::ok) return found;
+      totals.orders += next.next_o_id;
+    }
+    return Status::ok;
+  });
+  return totals;
+}
+
+/// A worker draws each input before it runs the transaction before it. So the draws must keep their
+/// order, and no input may be lost or run twice.
+TEST(RunOfOneWorker, ExecutesTheInputsOfItsSeedInOrder) {
+  Database database({.nodes = 1, .workers = 1}, 1);
+  database.input.seed = test::seed();
+  const uint64_t seed = database.input.times.seed_of(database.input.seed, 0, 0);
+  const Totals before = read_totals(database);
+  const std::vector<RunResult> results = database.run(150);
+  const Totals after = read_totals(database);
+  ASSERT_EQ(results.size(), 1u);
+  const RunResult& result = results[0];
+  InputGenerator generator(database.input.workload(), seed);
+  std::array<uint64_t, kTransactionTypes> drawn{};
+  uint64_t user_aborts = 0;
+  int64_t paid = 0;
+  const uint64_t total = result.total_commits() + result.user_aborts;
+  for (uint64_t i = 0; i < total; ++i) {
+    generator.next_home(1);
+    const TransactionType type = generator.next_type();
+    ++drawn[static_cast<size_t>(type)];
+    switch (type) {
+      case TransactionType::new_order: {
+        const NewOrderInput input = generator.new_order(1);
+        if (input.lines[input.ol_cnt - 1].i_id > database.input.scale.items) ++user_aborts;
+        break;
+      }
+      case TransactionType::payment:
+        paid += generator.payment(1).amount;
+        break;
+      case TransactionType::order_status:
+        generator.order_status(1);
+        break;
+      case TransactionType::delivery:
+        generator.delivery(1);
+        break;
+      case TransactionType::stock_level:
+        generator.stock_level(1);
+        break;
+    }
+  }
+  drawn[static_cast<size_t>(TransactionType::new_order)] -= user_aborts;
+  EXPECT_GT(total, 100u);
+  EXPECT_EQ(result.user_aborts, user_aborts);
+  for (uint32_t type = 0; type < kTransactionTypes; ++type) {
+    EXPECT_EQ(result.commits[type], drawn[type]) << kTransactionNames[type];
+  }
+  EXPECT_EQ(after.paid - before.paid, paid);
+  EXPECT_EQ(after.orders - before.orders, drawn[static_cast<size_t>(TransactionType::new_order)]);
+}
 
 TEST(RunInASmallPool, EndsEarlyForAllWorkersAndSaysWhy) {
   Database database({.nodes = 2, .workers = 1, .pool_bytes = uint64_t{6} << 20});

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/tpcc/keys.h"
+#include "bench/tpcc/prefetch.h"
 #include "bench/tpcc/scan.h"
 #include "tests/bench/tpcc/database.h"
 #include "tests/support/seed.h"
@@ -379,6 +380,27 @@ TEST_F(Transactions, StockLevelCountsDistinctItemsOfTheLastTwentyOrders) {
       EXPECT_EQ(expected, 60u);
     }
   }
+}
+
+TEST_F(Transactions, PrefetchesRegisterNoReads) {
+  const uint32_t unused = kSmallScale.items + 1;
+  const NewOrderInput order = order_of({{5, 1, 3}, {6, 2, 4}, {unused, 1, 1}});
+  PaymentInput by_number{};
+  by_number.customer = {.w_id = 1, .d_id = 3, .by_last_name = false, .c_id = 8, .last_name = {}};
+  PaymentInput by_name = by_number;
+  by_name.customer.by_last_name = true;
+  by_name.customer.last_name = customer(1, 3, 8).identity.last;
+  Transaction& running = database_.cluster.transaction();
+  ASSERT_EQ(running.begin(kMaxEpoch), Status::ok);
+  const PrefetchContext next(running, {});
+  prefetch(next, tables(), order);
+  prefetch(next, tables(), by_number);
+  prefetch(next, tables(), by_name);
+  prefetch(next, tables(), OrderStatusInput{by_name.customer});
+  EXPECT_EQ(running.read_set_size(), 0u);
+  EXPECT_EQ(running.commit(), Status::ok);
+  NewOrderOutput output{};
+  EXPECT_EQ(place(order_of({{5, 1, 3}, {6, 2, 4}}), output), Status::ok);
 }
 
 }  // namespace
