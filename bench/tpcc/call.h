@@ -33,6 +33,13 @@ void write_call(const CallHead& head, const Input& input, std::vector<std::byte>
   std::memcpy(bytes.data() + sizeof(head), &input, sizeof(input));
 }
 
+/// Reads the first bytes of a request. Returns false if it is too short.
+inline bool read_call_head(std::span<const std::byte> bytes, CallHead& head) {
+  if (bytes.size() < sizeof(head)) return false;
+  std::memcpy(&head, bytes.data(), sizeof(head));
+  return true;
+}
+
 /// Reads what write_call has written. Returns false if the size differs.
 template <typename Input>
 bool read_call_input(std::span<const std::byte> bytes, Input& input) {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "bench/tpcc/call.h"
+#include "bench/tpcc/prefetch.h"
 #include "bench/tpcc/tables.h"
 #include "bench/tpcc/transactions.h"
 #include "soc/procedure/procedure.h"
@@ -19,9 +20,8 @@ struct OpenTables {
   std::optional<Tables> tables;
 };
 
-Result<const Tables*> open_tables(ProcedureContext& context, const Scale& scale) {
+Result<const Tables*> open_tables(ControlSegment& control, const Scale& scale) {
   thread_local OpenTables open;
-  ControlSegment& control = *context.transaction().worker().view().control;
   // Acquire pairs with the catalog's release. If a storage changes later, its handle is refused.
   const uint32_t version = control.catalog_version.load(std::memory_order_acquire);
   const bool is_current = open.tables && open.control == &control &&
@@ -99,10 +99,11 @@ Status call_one(ProcedureContext& context, const Tables& tables,
 
 Status call(ProcedureContext& context) {
   CallHead head;
-  if (context.input().size() < sizeof(head)) return Status::invalid_argument;
-  std::memcpy(&head, context.input().data(), sizeof(head));
-  if (!is_possible(head.scale)) return Status::invalid_argument;
-  const Result<const Tables*> tables = open_tables(context, head.scale);
+  if (!read_call_head(context.input(), head) || !is_possible(head.scale)) {
+    return Status::invalid_argument;
+  }
+  const Result<const Tables*> tables =
+      open_tables(*context.transaction().worker().view().control, head.scale);
   if (!tables) {
     context.set_message(tables.error().message);
     return Status::storage_not_found;
@@ -122,7 +123,27 @@ Status call(ProcedureContext& context) {
   return Status::invalid_argument;
 }
 
-ATOLL_REGISTER_PROCEDURE(kCall, kCallProcedure, call);
+template <typename Input>
+void prefetch_one(const PrefetchContext& next, const Tables& tables) {
+  Input input;
+  if (read_call_input(next.input(), input) && is_possible(input, tables.scale)) {
+    prefetch(next, tables, input);
+  }
+}
+
+void prefetch_call(PrefetchContext& next) {
+  CallHead head;
+  if (!read_call_head(next.input(), head) || !is_possible(head.scale)) return;
+  const Result<const Tables*> tables = open_tables(next.control(), head.scale);
+  if (!tables) return;
+  if (head.type == TransactionType::new_order) return prefetch_one<NewOrderInput>(next, **tables);
+  if (head.type == TransactionType::payment) return prefetch_one<PaymentInput>(next, **tables);
+  if (head.type == TransactionType::order_status) {
+    return prefetch_one<OrderStatusInput>(next, **tables);
+  }
+}
+
+ATOLL_REGISTER_PREFETCHED_PROCEDURE(kCall, kCallProcedure, call, prefetch_call);
 
 }  // namespace
 

@@ -92,8 +92,9 @@ class PrefetchContext {
   }
   /// Returns the storage of this name and type, or null if there is none.
   StorageControl* storage(std::string_view name, StorageType type) const {
-    return find_storage(*running_->worker().view().control, name, type);
+    return find_storage(control(), name, type);
   }
+  ControlSegment& control() const { return *running_->worker().view().control; }
 
  private:
   Transaction* running_;
@@ -179,6 +180,10 @@ class ProcedureRegistration {
 
 #define ATOLL_REGISTER_PROCEDURE(variable, name, function) \
   static const ::atolldb::ProcedureRegistration variable({name, function, nullptr})
+/// `prefetch`: the procedure's prefetch function.
+#define ATOLL_REGISTER_PREFETCHED_PROCEDURE(variable, name, function, prefetch) \
+  static const ::atolldb::ProcedureRegistration variable(                       \
+      {name, function, nullptr, ::atolldb::Isolation::serializable, prefetch})
 #define ATOLL_REGISTER_JOB(variable, name, function) \
   static const ::atolldb::ProcedureRegistration variable({name, nullptr, function})
 
