@@ -26,13 +26,14 @@ inline void copy_two(void* to, const void* from, size_t bytes) {
 }
 }  // namespace detail
 
-/// Does the same as std::memcpy, but without a function call for up to 64 bytes. A transaction
-/// makes some hundred copies, and most of them have a few words. `bytes` may be 0.
+/// Does the same as std::memcpy, but without a function call for up to 128 bytes. A transaction
+/// makes some hundred copies, and most of them have a few words or a row. `bytes` may be 0.
 inline void copy_bytes(void* to, const void* from, size_t bytes) {
   DCHECK(bytes == 0 || (to != nullptr && from != nullptr));
   if (bytes >= 16) {
     if (bytes <= 32) return detail::copy_two<16>(to, from, bytes);
     if (bytes <= 64) return detail::copy_two<32>(to, from, bytes);
+    if (bytes <= 128) return detail::copy_two<64>(to, from, bytes);
     std::memcpy(to, from, bytes);
     return;
   }
