@@ -30,8 +30,11 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
   TreePage* page = tree_page(entry->page);
   const PageVersion version = page->header.version();
   DCHECK(page->is_border() && is_sound(page, version));
-  if (version.is_moved() || !page->contains(slice)) return false;
+  if (version.is_moved()) return false;
+  // The range of a page never changes. So an entry with a known range holds the slice.
+  DCHECK(!entry->range.is_known() || page->contains(slice));
   if (!entry->range.is_known()) {
+    if (!page->contains(slice)) return false;
     worker.memo().remember(link.pointer, slice, entry->page, range_in_memo(page));
   }
   worker.count_access(page->self().node());
