@@ -70,8 +70,11 @@ def draw(plot, title, file):
     else:
         draw_bars(axes, plot)
     axes.set_title(title, fontsize="medium")
-    axes.set_ylabel(plot["y"])
-    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+    if "right" in plot:  # the colors of the axes replace the legend
+        draw_right(axes, plot)
+    else:
+        axes.set_ylabel(plot["y"])
+        axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     save_plot(figure, file)
     pyplot.close(figure)
 
@@ -91,6 +94,17 @@ def draw_lines(axes, plot):
         axes.set_ylim(bottom=0)
     axes.set_xlabel(plot["x"])
     axes.grid(True, alpha=0.3)
+
+
+def draw_right(axes, plot):
+    """Draws the lines of another unit, with an axis of their own at the right."""
+    right = axes.twinx()
+    for name, points in plot["right"].items():
+        right.plot(*zip(*points), marker=MARKERS[1], color="C1", label=name)
+    right.set_ylim(bottom=0)
+    for at, label, color in ((axes, plot["y"], "C0"), (right, plot["y2"], "C1")):
+        at.set_ylabel(label, color=color)
+        at.tick_params(axis="y", colors=color)
 
 
 def draw_panels(pyplot, plot, title):

@@ -1,5 +1,6 @@
 """The experiments of sections 6.2 to 6.4 of [SILOR14]. Each returns an Outcome."""
-from paper_figures import published, silor_compare, silor_recovery, silor_whole
+from paper_figures import (
+    published, silor_compare, silor_period, silor_recovery, silor_whole)
 from paper_figures.experiments import Outcome
 from paper_figures.machine import allows_direct_io
 from paper_figures.silor_runs import (
@@ -15,13 +16,17 @@ def throughputs(bench, options, figure, run):
     """Figures 1 and 5: all systems, with their throughput over time."""
     found = run_in_turns(bench, options, figure, systems(options), run)
     base = found["MemSilo"].rate
-    rows = [[name, runs.rate, runs.rate / base, *runs.latencies, runs.taken, runs.took_s,
-             runs.copying_share] for name, runs in found.items()]
-    for name, rate in published.SILOR_RATES[figure].items():
-        rows.append([f"paper, {name}", rate, rate / published.SILOR_RATES[figure]["MemSilo"],
-                     *[""] * 5])
+    rows = [[name, runs.rate, runs.rate / base, *runs.latencies, runs.written_mb, runs.taken,
+             runs.took_s, runs.copying_share] for name, runs in found.items()]
+    rates = published.SILOR_RATES[figure]
+    for name, rate in rates.items():
+        latency = published.SILOR_LATENCIES[figure].get(name, "")
+        title = f"paper, {name}" + (" (mean latency)" if latency else "")
+        rows.append([title, rate, rate / rates["MemSilo"], latency, "",
+                     published.SILOR_WRITTEN_MB[figure].get(name, ""), *[""] * 3])
     outcome = Outcome(["system", "thousand/s", "of MemSilo", "latency p50, ms", "latency p99, ms",
-                       "checkpoints or snapshots", "the last took, s", "share of the time"], rows)
+                       "MB/s written", "checkpoints or snapshots", "the last took, s",
+                       "share of the time"], rows)
     outcome.plot = panels(found)
     needed = published.SILOR_MUST_HOLD[figure]
     share = found["SiloR"].rate / base
@@ -141,7 +146,8 @@ def check_syncs(outcome, single, many):
 
 EXPERIMENTS = {"figure1": figure1, "figure2": figure2, "figure3": figure3, "figure4": figure4,
                "figure5": figure5, "recovery": silor_recovery.recovery,
-               "compare": silor_compare.compare, "whole": silor_whole.whole}
+               "compare": silor_compare.compare, "whole": silor_whole.whole,
+               "period": silor_period.period}
 NAMES = {"figure1": "silor1", "figure2": "silor2", "figure3": "silor3", "figure4": "silor4",
          "figure5": "silor5", "recovery": "silor_recovery", "compare": "silor_compare",
-         "whole": "silor_whole"}
+         "whole": "silor_whole", "period": "silor_period"}

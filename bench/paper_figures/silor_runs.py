@@ -206,6 +206,14 @@ class Runs:
         return statistics.median(found) if found else 0.0
 
     @property
+    def written_mb(self):
+        """MB/s of logs, checkpoints and snapshots, on all devices."""
+        found = [(samples[-1].written - samples[0].written) / 1e6 /
+                 (samples[-1].at - samples[0].at)
+                 for samples in self.samples() if len(samples) > 1]
+        return statistics.median(found) if found else 0.0
+
+    @property
     def taken_of_each(self):
         """Checkpoints or snapshots that ended in the measured time, of each run."""
         return [samples[-1].taken - samples[0].taken if samples else 0

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import plain_tests  # noqa: E402
 from paper_figures import (  # noqa: E402
-    machine, published, results, silor, silor_compare, silor_recovery, silor_whole)
+    machine, published, results, silor, silor_compare, silor_period, silor_recovery, silor_whole)
 from paper_figures.benches import MIB, PaperError  # noqa: E402
 from paper_figures.experiments import Outcome  # noqa: E402
 from paper_figures.silor_runs import (  # noqa: E402
@@ -165,7 +165,7 @@ def test_runs_have_medians():
                    sample(2, 20, written=130.0, memory=3.0), sample(3, 30, written=500.0)]
         runs.add(report(rate, (worst, 5000.0), p99), watch_of(samples))
     assert (runs.rate, runs.worst_second, runs.latencies) == (2.0, 0.8, [9.0, 20.0])
-    assert (runs.memory, runs.written_per_commit) == (7.0, 4.0)
+    assert (runs.memory, runs.written_per_commit, runs.written_mb) == (7.0, 4.0, 40 / 1e6)
     assert runs.per_second == [[0, 0.9], [1, 5.0]]
 
 
@@ -214,6 +214,9 @@ def test_fewer_workers_are_an_eighth_less_but_at_least_one():
 def test_figures_check_the_ratios_of_the_paper():
     good = silor.figure1(FakeBench([100, 95, 92, 80]), options())
     assert holds(good) == [True, True] and fits(good), good.checks
+    paper = [(row[0], row[3], row[5]) for row in good.rows[4:]]
+    assert paper == [("paper, MemSilo", "", ""), ("paper, LogSilo", "", ""),
+                     ("paper, SiloR (mean latency)", 90.0, 1192.0)], paper
     bad = silor.figure5(FakeBench([100, 99, 92, 80]), options())
     assert holds(bad) == [False, False] and fits(bad), bad.checks
     try:
@@ -450,6 +453,33 @@ def test_nodes_must_obey_the_limit():
             assert silor_whole.LIMIT in str(error), error
         else:
             raise AssertionError("equally long logs were accepted")
+
+
+def test_the_interval_of_checkpoints_is_varied():
+    assert silor_period.intervals(options(interval=5)) == [1, 2, 5, 10]
+    assert silor_period.intervals(options(interval=1)) == [1, 2]
+    calls = []
+
+    class PeriodCluster(FakeCluster):
+        def atoll(self, *arguments):
+            calls.append(arguments)
+
+        def change(self, seconds):
+            calls.append(seconds)
+
+    bench = FakeBench([50, 80, 90, 100])
+    with mock.patch.object(silor_period, "KilledCluster", PeriodCluster):
+        found = silor_period.period(bench, options(interval=5))
+    assert fits(found) and [row[2] for row in found.rows] == [0.5, 0.8, 0.9, 1.0], found.rows
+    assert [row[8] for row in found.rows] == [2.5] * 4, found.rows
+    take = ("checkpoint", "take")
+    assert calls == [take, 1, take, 2, take, 5, take, 10], calls
+    settings = [word for _, words in bench.commands for word in words if "interval=" in word]
+    assert settings == [f"durability.checkpoint_interval={s}s" for s in (1, 2, 5, 10)], settings
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "plot.svg"
+        results.draw(found.plot, "title", file)
+        assert "recovery, s" in file.read_text(encoding="utf-8")
 
 
 def test_sections_and_plots():
