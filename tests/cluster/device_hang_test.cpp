@@ -39,7 +39,7 @@ extern "C" int fdatasync(int fd) {
 }
 )";
 
-class DeviceHang : public testing::Test {
+class DeviceHang : public testing::TestWithParam<DurabilityScheme> {
  protected:
   void SetUp() override {
     const std::string source = folder_.path() + "/hang.cpp";
@@ -59,6 +59,9 @@ class DeviceHang : public testing::Test {
   Config config(const std::string& name) const {
     Config config = folder_.config(name);
     config.durability.mode = DurabilityMode::durable;
+    config.durability.scheme = GetParam();
+    // Checkpoints would delete log that a test reads.
+    config.durability.checkpoint_interval = std::chrono::milliseconds(0);
     config.durability.device_hang_limit = std::chrono::milliseconds(300);
     return config;
   }
@@ -78,7 +81,11 @@ class DeviceHang : public testing::Test {
   std::string flag_ = folder_.path() + "/hang";
 };
 
-TEST_F(DeviceHang, IsReportedWithinItsLimitAndTheClusterGoesOnAfterwards) {
+INSTANTIATE_TEST_SUITE_P(Schemes, DeviceHang,
+                         testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+
+TEST_P(DeviceHang, IsReportedWithinItsLimitAndTheClusterGoesOnAfterwards) {
   const Config config = this->config("hanging");
   const std::string file = folder_.path() + "/hanging.toml";
   std::ofstream(file) << to_toml(config);
@@ -115,7 +122,7 @@ TEST_F(DeviceHang, IsReportedWithinItsLimitAndTheClusterGoesOnAfterwards) {
   EXPECT_EQ(WEXITSTATUS(launcher.wait()), 0);
 }
 
-TEST_F(DeviceHang, EndsTheClusterWithCode8IfSoConfigured) {
+TEST_P(DeviceHang, EndsTheClusterWithCode8IfSoConfigured) {
   Config config = this->config("stopping");
   config.durability.on_device_hang = atolldb::DeviceHang::stop;
   LauncherProcess launcher(config);
@@ -134,7 +141,7 @@ TEST_F(DeviceHang, EndsTheClusterWithCode8IfSoConfigured) {
   EXPECT_GT(expect_log_keeps(config, clients.ledger()), 0u);
 }
 
-TEST_F(DeviceHang, OfTheCoordinatorIsReportedToo) {
+TEST_P(DeviceHang, OfTheCoordinatorIsReportedToo) {
   const Config config = this->config("coordinating");
   const std::string file = folder_.path() + "/coordinating.toml";
   std::ofstream(file) << to_toml(config);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <tuple>
 
 #include "shared/kv/kv_request.h"
 #include "shared/message/control_client.h"
@@ -41,11 +42,14 @@ class SmallMount {
   int error_ = 0;
 };
 
-class FailingStorage : public testing::Test {
+class FailingClusters {
  protected:
-  Config durable(const std::string& name) const {
+  Config durable(const std::string& name, DurabilityScheme scheme) const {
     Config config = folder_.config(name);
     config.durability.mode = DurabilityMode::durable;
+    config.durability.scheme = scheme;
+    // Checkpoints would delete log that a test reads.
+    config.durability.checkpoint_interval = std::chrono::milliseconds(0);
     return config;
   }
 
@@ -120,7 +124,19 @@ class FailingStorage : public testing::Test {
   CliRunner runner_{folder_};
 };
 
-TEST_F(FailingStorage, AFullFileSystemEndsTheClusterWithCode10AndNothingIsLost) {
+class FailingStorage : public FailingClusters, public testing::TestWithParam<DurabilityScheme> {
+ protected:
+  Config durable(const std::string& name) const {
+    return FailingClusters::durable(name, GetParam());
+  }
+  static bool has_checkpoints() { return GetParam() == DurabilityScheme::silor; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Schemes, FailingStorage,
+                         testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+
+TEST_P(FailingStorage, AFullFileSystemEndsTheClusterWithCode10AndNothingIsLost) {
   const SmallMount small(folder_.path() + "/small", "6m");
   if (small.error() != 0) {
     GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::strerror(small.error());
@@ -141,7 +157,7 @@ TEST_F(FailingStorage, AFullFileSystemEndsTheClusterWithCode10AndNothingIsLost) 
   expect_starts(config);
 }
 
-TEST_F(FailingStorage, SnapshotsLeaveTheLogItsReserveAndTheClusterGoesOn) {
+TEST_P(FailingStorage, SnapshotsAndCheckpointsLeaveTheLogItsReserveAndTheClusterGoesOn) {
   const std::string disk = folder_.path() + "/small";
   const SmallMount small(disk, "64m");
   if (small.error() != 0) {
@@ -151,6 +167,7 @@ TEST_F(FailingStorage, SnapshotsLeaveTheLogItsReserveAndTheClusterGoesOn) {
   config.nodes[1].directories = {disk};
   config.gleaner.interval = std::chrono::hours(1);  // only the test takes snapshots
   config.gleaner.disk_reserve = uint64_t{32} << 20;
+  config.durability.checkpoint_files = 1;  // each takes 4 MiB beforehand
   const std::string file = folder_.path() + "/reserve.toml";
   std::ofstream(file) << to_toml(config);
   const auto fill = [&] { std::ofstream(disk + "/filler") << std::string(48u << 20, 'x'); };
@@ -166,7 +183,8 @@ TEST_F(FailingStorage, SnapshotsLeaveTheLogItsReserveAndTheClusterGoesOn) {
   };
   const auto take = [&](int code) {
     commit();
-    const Ran ran = runner_.atoll({"snapshot", "take", "-c", file});
+    const Ran ran =
+        runner_.atoll({has_checkpoints() ? "checkpoint" : "snapshot", "take", "-c", file});
     EXPECT_EQ(ran.code, code) << ran.out << ran.error;
     return ran.error;
   };
@@ -181,7 +199,8 @@ TEST_F(FailingStorage, SnapshotsLeaveTheLogItsReserveAndTheClusterGoesOn) {
     EXPECT_NE(message.find("lower gleaner.disk_reserve"), std::string::npos) << message;
     const Ran status = runner_.atoll({"status", "-c", file});
     EXPECT_EQ(status.code, 0) << status.error;
-    EXPECT_NE(status.out.find("what is wrong: the last snapshot failed"), std::string::npos)
+    const std::string failed = has_checkpoints() ? "checkpoint failed" : "snapshot failed";
+    EXPECT_NE(status.out.find("what is wrong: the last " + failed), std::string::npos)
         << status.out;
     std::filesystem::remove(disk + "/filler");
     take(0);
@@ -191,7 +210,8 @@ TEST_F(FailingStorage, SnapshotsLeaveTheLogItsReserveAndTheClusterGoesOn) {
     launcher.wait();
     EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));
   }
-  // A start-up needs its snapshot, so that snapshot may also use the reserve.
+  // A start-up needs its snapshot, so that snapshot may also use the reserve. With checkpoints a
+  // start-up writes none.
   LauncherProcess launcher(config);
   ASSERT_EQ(launcher.next_line(), "running");
   take(10);
@@ -206,11 +226,13 @@ struct Fault {
   int code;
 };
 
-class InjectedFault : public FailingStorage, public testing::WithParamInterface<Fault> {};
+using FaultAndScheme = std::tuple<Fault, DurabilityScheme>;
+
+class InjectedFault : public FailingClusters, public testing::TestWithParam<FaultAndScheme> {};
 
 TEST_P(InjectedFault, EndsTheClusterWithItsCodeAndNothingIsLost) {
-  const Fault& fault = GetParam();
-  const Config config = durable("fault");
+  const auto& [fault, scheme] = GetParam();
+  const Config config = durable("fault", scheme);
   LauncherProcess launcher(config);
   ASSERT_EQ(launcher.next_line(), "running");
   ASSERT_TRUE(create_ledger(config));
@@ -223,15 +245,20 @@ TEST_P(InjectedFault, EndsTheClusterWithItsCodeAndNothingIsLost) {
   expect_starts(config);
 }
 
-INSTANTIATE_TEST_SUITE_P(Node1, InjectedFault,
-                         testing::Values(Fault{"ASyncThatFails", "fdatasync", "EIO", 8},
-                                         Fault{"AWriteThatFails", "pwritev", "EIO", 8},
-                                         Fault{"AWriteWithoutRoom", "pwritev", "ENOSPC", 10},
-                                         Fault{"AFileWithoutRoom", "fallocate", "ENOSPC", 10}),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Node1, InjectedFault,
+    testing::Combine(testing::Values(Fault{"ASyncThatFails", "fdatasync", "EIO", 8},
+                                     Fault{"AWriteThatFails", "pwritev", "EIO", 8},
+                                     Fault{"AWriteWithoutRoom", "pwritev", "ENOSPC", 10},
+                                     Fault{"AFileWithoutRoom", "fallocate", "ENOSPC", 10}),
+                     testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor)),
+    [](const auto& tested) {
+      return fmt::format("{}_{}", std::get<0>(tested.param).name,
+                         to_string(std::get<1>(tested.param)));
+    });
 
 /// If a creation cannot be made durable, the cluster acknowledges neither it nor anything later.
-TEST_F(FailingStorage, ADdlLogThatCannotBeSyncedEndsTheClusterWithCode8) {
+TEST_P(FailingStorage, ADdlLogThatCannotBeSyncedEndsTheClusterWithCode8) {
   const Config config = durable("ddl");
   LauncherProcess launcher(config);
   ASSERT_EQ(launcher.next_line(), "running");
@@ -254,9 +281,9 @@ TEST_F(FailingStorage, ADdlLogThatCannotBeSyncedEndsTheClusterWithCode8) {
   expect_starts(config);
 }
 
-/// If the savepoint cannot be written, there is no new snapshot. The previous snapshot is kept, and
-/// the log continues.
-TEST_F(FailingStorage, ASavepointThatCannotBeSyncedCostsASnapshotAndNoMore) {
+/// If the savepoint cannot be written, there is no new snapshot or checkpoint. The previous one is
+/// kept, and the log continues.
+TEST_P(FailingStorage, ASavepointThatCannotBeSyncedCostsASnapshotOrACheckpointAndNoMore) {
   const Config config = durable("savepoint");
   LauncherProcess launcher(config);
   ASSERT_EQ(launcher.next_line(), "running");
@@ -264,8 +291,9 @@ TEST_F(FailingStorage, ASavepointThatCannotBeSyncedCostsASnapshotAndNoMore) {
   LedgerClients clients(config, folder_.path(), seed());
   const ControlClient coordinator(config.control.endpoint);
   const auto take = [&] {
-    return coordinator.call(ControlOperation::snapshot_take, Json::object(),
-                            std::chrono::milliseconds(30'000));
+    return coordinator.call(
+        has_checkpoints() ? ControlOperation::checkpoint_take : ControlOperation::snapshot_take,
+        Json::object(), std::chrono::milliseconds(30'000));
   };
   ASSERT_TRUE(eventually([&] { return clients.has_written(1, 10'000); }));
   const pid_t tracer = inject(config, "coordinator", "fdatasync", "EIO");

@@ -185,6 +185,8 @@ class FullDisk : public testing::Test {
 };
 
 /// The tests of FullDisk on file systems that account for blocks in different ways.
+/// They have snapshots, because they limit what recoveries write. With checkpoints a recovery
+/// writes only its log (FullDiskOfLogs).
 class FullFileSystem : public FullDisk, public testing::WithParamInterface<const char*> {
  protected:
   bool mount_kind(uint64_t mib) {
@@ -273,9 +275,21 @@ TEST_P(FullFileSystem,
   EXPECT_EQ(launcher.wait(), 0);
 }
 
+class FullDiskOfLogs : public FullDisk, public testing::WithParamInterface<DurabilityScheme> {
+ protected:
+  FullDiskOfLogs() {
+    config_.durability.scheme = GetParam();
+    config_.durability.checkpoint_interval = std::chrono::milliseconds(0);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Schemes, FullDiskOfLogs,
+                         testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+
 /// The log grows until the cluster ends with code 10. Without help, the next start-up then gives up
 /// the ballast, recovers, and creates the ballast again.
-TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
+TEST_P(FullDiskOfLogs, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
   if (!mount_disk(24)) GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::strerror(errno);
   config_.gleaner.disk_reserve = 4 * kMiB;  // room for two log files of each logger
   const std::string ballast = ballast_path(config_.cluster.data_dir);

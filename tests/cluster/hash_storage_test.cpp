@@ -1,5 +1,5 @@
 // A hash storage of real processes that are killed: every promised write is there after the next
-// start, snapshots hold them, and a drop removes them.
+// start, snapshots or checkpoints hold them, and a drop removes them.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -24,14 +24,17 @@ namespace {
 
 constexpr const char* kStorage = "map";
 
-class HashStorageTest : public testing::Test {
+class HashStorageTest : public testing::TestWithParam<DurabilityScheme> {
  protected:
   using Model = std::map<std::string, std::string>;
 
   HashStorageTest() {
     config_.durability.mode = DurabilityMode::durable;
     config_.cluster.restart = RestartPolicy::never;
-    config_.gleaner.interval = std::chrono::hours(1);  // only the tests take snapshots
+    config_.durability.scheme = GetParam();
+    // Only the tests take snapshots or checkpoints.
+    config_.gleaner.interval = std::chrono::hours(1);
+    config_.durability.checkpoint_interval = std::chrono::milliseconds(0);
     file_ = folder_.path() + "/hash.toml";
     std::ofstream(file_) << to_toml(config_);
   }
@@ -41,6 +44,10 @@ class HashStorageTest : public testing::Test {
     return runner_.atoll(words);
   }
 
+  /// Returns the command for what the scheme takes.
+  static std::string copies() {
+    return GetParam() == DurabilityScheme::silor ? "checkpoint" : "snapshot";
+  }
   static std::string text(KvBytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
@@ -119,7 +126,11 @@ class HashStorageTest : public testing::Test {
   Model model_;
 };
 
-TEST_F(HashStorageTest, KeepsEveryPromiseOverKillsSnapshotsAndStarts) {
+INSTANTIATE_TEST_SUITE_P(Schemes, HashStorageTest,
+                         testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+
+TEST_P(HashStorageTest, KeepsEveryPromiseOverKillsSnapshotsAndStarts) {
   const uint64_t lives = rounds(4, 20);
   for (uint64_t life = 0; life < lives; ++life) {
     SCOPED_TRACE("life " + std::to_string(life));
@@ -135,7 +146,7 @@ TEST_F(HashStorageTest, KeepsEveryPromiseOverKillsSnapshotsAndStarts) {
     expect_content(**session);
     ASSERT_NO_FATAL_FAILURE(write(**session, 300));
     if (random_() % 3 != 0) {
-      const Ran taken = atoll({"snapshot", "take"});
+      const Ran taken = atoll({copies(), "take"});
       ASSERT_EQ(taken.code, 0) << taken.error;
       ASSERT_NO_FATAL_FAILURE(write(**session, 200));
     }
@@ -151,11 +162,11 @@ TEST_F(HashStorageTest, KeepsEveryPromiseOverKillsSnapshotsAndStarts) {
     launcher.wait();
     EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
   }
-  const Ran verified = atoll({"snapshot", "verify"});
+  const Ran verified = atoll({copies(), "verify"});
   EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
 }
 
-TEST_F(HashStorageTest, IsDroppedWithItsRecordsAndCreatedAgainEmpty) {
+TEST_P(HashStorageTest, IsDroppedWithItsRecordsAndCreatedAgainEmpty) {
   LauncherProcess launcher(config_);
   ASSERT_EQ(launcher.next_line(), "running");
   for (int round = 0; round < 2; ++round) {

@@ -61,7 +61,22 @@ class RestartTest : public testing::Test {
   std::mt19937_64 random_{seed()};
 };
 
-TEST_F(RestartTest, KilledUnderLoadTheClusterRecoversAllThatWasAcknowledged) {
+/// The tests whose restarts recover data. The others depend on no scheme.
+class RestartWithData : public RestartTest, public testing::WithParamInterface<DurabilityScheme> {
+ protected:
+  RestartWithData() {
+    config_.durability.scheme = GetParam();
+    // Shorter than the default, so that restarts use checkpoints, too.
+    config_.durability.checkpoint_interval = std::chrono::milliseconds(100);
+    std::ofstream(file_) << to_toml(config_);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Schemes, RestartWithData,
+                         testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+
+TEST_P(RestartWithData, KilledUnderLoadTheClusterRecoversAllThatWasAcknowledged) {
   LauncherProcess launcher(config_, false, kManyRestarts);
   ASSERT_EQ(launcher.next_line(), "running");
   ASSERT_TRUE(create_ledger(config_));
@@ -118,7 +133,7 @@ TEST_F(RestartTest, KilledUnderLoadTheClusterRecoversAllThatWasAcknowledged) {
   EXPECT_FALSE(std::filesystem::exists(config_.cluster.run_dir));
 }
 
-TEST_F(RestartTest, AHungProcessIsReplacedAndDataThatWereDiscardedOnceAreNotAgain) {
+TEST_P(RestartWithData, AHungProcessIsReplacedAndDataThatWereDiscardedOnceAreNotAgain) {
   config_.cluster.hang_limit = std::chrono::seconds(2);
   LauncherProcess launcher(config_, true, kManyRestarts);
   ASSERT_EQ(launcher.next_line(), "running");
@@ -156,7 +171,7 @@ TEST_F(RestartTest, ACrashLoopEndsAndSaysSo) {
   EXPECT_FALSE(std::filesystem::exists(config_.cluster.run_dir));
 }
 
-TEST_F(RestartTest, DamagedDataIsNotStartedAgainAndAgain) {
+TEST_P(RestartWithData, DamagedDataIsNotStartedAgainAndAgain) {
   LauncherProcess launcher(config_, false, kManyRestarts);
   ASSERT_EQ(launcher.next_line(), "running");
   std::ofstream(savepoint_path(config_.cluster.data_dir), std::ios::in | std::ios::binary)
