@@ -73,10 +73,7 @@ class ArrayRangeWalk final : public RangeWalk {
     });
     if (status != Status::ok) return status;
     CHECK(!seen.is_relocated());  // pages of arrays are moved by installers of snapshots only
-    if (rules_.skips(seen)) {
-      ++counters_.skipped;
-      return Status::ok;
-    }
+    if (rules_.skips(seen)) return Status::ok;
     writer.end_record(seen, shape_.payload_bytes);
     ++counters_.records;
     return Status::ok;

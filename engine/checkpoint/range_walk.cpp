@@ -12,8 +12,8 @@ namespace atolldb {
 bool CheckpointRules::skips(Vid vid) const {
   if (vid.ordinal() == 0 || vid.is_deleted()) return true;  // never written, or a tombstone
   DCHECK(replay_epoch != 0 && !vid.is_being_written());
-  const bool is_new = vid.epoch() >= replay_epoch;
-  return is_new && (log_has_whole_records || fault::checkpoint_skips_all_new);
+  // The log may have only a part of a record with a new VID.
+  return fault::checkpoint_skips_all_new && vid.epoch() >= replay_epoch;
 }
 
 uint64_t replay_epoch_of_checkpoint(const EpochBlock& epochs) {

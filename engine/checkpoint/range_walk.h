@@ -21,9 +21,6 @@ namespace atolldb {
 /// The rules of what a checkpoint skips (R90).
 struct CheckpointRules {
   uint64_t replay_epoch = 0;
-  /// The log since the replay epoch has every changed record as a whole. Then records with a VID of
-  /// these epochs are skipped, too.
-  bool log_has_whole_records = false;
 
   /// Returns whether a record of an array or tree may be skipped.
   bool skips(Vid vid) const;
@@ -38,7 +35,7 @@ uint64_t end_epoch_of_checkpoint(const EpochBlock& epochs);
 struct WalkCounters {
   uint64_t pages = 0;
   uint64_t records = 0;  // copied
-  uint64_t skipped = 0;  // because the log has them
+  uint64_t skipped = 0;  // records of heaps, because the log has them
 
   void add(const WalkCounters& other) {
     pages += other.pages;

@@ -167,10 +167,7 @@ class TreeRangeWalk final : public RangeWalk {
       return Step::again;
     }
     CHECK(!seen.is_open());  // open records need a snapshot (R82)
-    if (rules_.skips(seen)) {
-      if (!seen.is_deleted()) ++counters_.skipped;
-      return Step::page;
-    }
+    if (rules_.skips(seen)) return Step::page;
     writer.end_record(seen, bytes);
     ++counters_.records;
     return Step::page;

@@ -148,7 +148,7 @@ Result<std::vector<CheckpointFileInfo>> NodeCheckpoint::copy_storages(
     WorkerContext& worker, CheckpointWriter& writer, uint32_t thread,
     std::vector<uint64_t>& records) {
   Part& part = *parts_[thread];
-  const CheckpointRules rules{task_.replay_epoch, false};
+  const CheckpointRules rules{task_.replay_epoch};
   WalkCounters before;  // of the storages that are complete
   const auto publish = [&](const WalkCounters& walked) {
     WalkCounters sum = before;

@@ -42,7 +42,6 @@ struct CheckpointOptions {
   uint64_t id = 1;
   uint32_t writers = 1;
   uint32_t files = 3;  // of each writer
-  bool log_has_whole_records = false;
   uint64_t sync_bytes = kCheckpointSyncBytes;
 };
 
@@ -76,7 +75,7 @@ class StagedCheckpoint {
     auto writer = CheckpointWriter::create(*files_, settings);
     if (!writer) return writer.error().message;
     Output& output = outputs_[part];
-    const CheckpointRules rules{metadata_.replay_epoch, options_.log_has_whole_records};
+    const CheckpointRules rules{metadata_.replay_epoch};
     for (size_t i = 0; i < storages_.size(); ++i) {
       const auto counters =
           copy_range(*worker.context, storages_[i]->id, rules, ranges_[i][part], *writer);

@@ -141,9 +141,6 @@ class RandomWork {
   RandomWork(uint64_t seed_value, uint32_t self, uint32_t workers)
       : random_(seed_value * 1000 + self), self_(self), workers_(workers) {}
 
-  /// All changes replace whole records (CheckpointRules::log_has_whole_records).
-  bool whole_records = false;
-
   /// Commits one transaction. Returns an empty text, or what went wrong.
   std::string step(TestWorker& worker, const StagedStorages& storages) {
     const uint64_t seed_value = random_();
@@ -229,7 +226,7 @@ class RandomWork {
       if (choice == 0 && type != StorageType::array) {
         change.kind = Change::Kind::erase;
         change.bytes.clear();
-      } else if (choice <= 2 && !whole_records) {
+      } else if (choice <= 2) {
         change.kind = Change::Kind::range;
         change.offset = static_cast<uint32_t>(random() % (size + 1));
         change.bytes.resize(random() % (size - change.offset + 1), 'r');

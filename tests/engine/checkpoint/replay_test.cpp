@@ -18,13 +18,11 @@ namespace {
 /// checkpoint are copied at different instants.
 class InTurn {
  public:
-  InTurn(uint64_t seed_value, uint32_t nodes, uint32_t workers, bool whole_records)
+  InTurn(uint64_t seed_value, uint32_t nodes, uint32_t workers)
       : random_(seed_value), stage(nodes, workers) {
     for (uint32_t i = 0; i < stage.worker_count(); ++i) {
       works.emplace_back(seed_value, i, stage.worker_count());
-      works.back().whole_records = whole_records;
     }
-    options_.log_has_whole_records = whole_records;
   }
 
   std::string run(uint64_t steps) {
@@ -71,12 +69,12 @@ class InTurn {
   bool takes_checkpoints = true;
 };
 
-void expect_recovery_of_random_work(bool whole_records) {
+TEST(Replay, RestoresTheContentOfTheCut) {
   const uint64_t first = seed();
   for (uint64_t round = 0; round < rounds(6, 60, 2); ++round) {
     const auto nodes = static_cast<uint32_t>(1 + round % 2);
     const auto workers = static_cast<uint32_t>(1 + round % 3);
-    InTurn work(first + round, nodes, workers, whole_records);
+    InTurn work(first + round, nodes, workers);
     // Power may fail before the first checkpoint, too.
     for (const uint64_t steps : {100u, 700u, 900u}) {
       ASSERT_EQ(work.run(steps), "") << "seed " << first + round;
@@ -95,14 +93,10 @@ void expect_recovery_of_random_work(bool whole_records) {
   }
 }
 
-TEST(Replay, RestoresTheContentOfTheCut) { expect_recovery_of_random_work(false); }
-
-TEST(Replay, RestoresTheContentIfTheLogHasWholeRecords) { expect_recovery_of_random_work(true); }
-
 TEST(Replay, HasTheSameResultInAnyOrderAndOverwritesLessInReverse) {
   const uint64_t first = seed();
   for (uint64_t round = 0; round < rounds(3, 20, 1); ++round) {
-    InTurn work(first + round, 2, 2, round % 2 == 1);
+    InTurn work(first + round, 2, 2);
     ASSERT_EQ(work.run(2000), "") << "seed " << first + round;
     // The order matters only if the log after the last checkpoint has several files.
     work.takes_checkpoints = false;
@@ -262,7 +256,7 @@ TEST(Replay, UpdatesOfSmallRecordsAreWholeVersions) {
 }
 
 TEST(Replay, PausesWithoutABeginEpochWhileItIsAheadOfOthers) {
-  InTurn work(seed(), 1, 1, false);
+  InTurn work(seed(), 1, 1);
   ASSERT_EQ(work.run(1500), "");
   work.stage.next_epoch();
   const CrashImage image = work.stage.crash();
@@ -295,7 +289,7 @@ TEST(Replay, PausesWithoutABeginEpochWhileItIsAheadOfOthers) {
 TEST(Replay, RefusesDamagedLogsAndNamesTheFile) {
   const uint64_t seed_value = seed();
   std::mt19937_64 random(seed_value);
-  InTurn work(seed_value, 1, 2, false);
+  InTurn work(seed_value, 1, 2);
   ASSERT_EQ(work.run(1500), "");
   work.stage.next_epoch();
   const CrashImage image = work.stage.crash();
@@ -436,7 +430,7 @@ TEST(Replay, FindsNoRoomForADeletionAndKeepsTheKeyDeleted) {
 TEST(Replay, TakesPartInALaterCheckpoint) {
   // The recovered content is the base of a second checkpoint, which has other lists and pages.
   const uint64_t seed_value = seed();
-  InTurn work(seed_value, 2, 2, false);
+  InTurn work(seed_value, 2, 2);
   ASSERT_EQ(work.run(2000), "");
   const CrashImage image = work.stage.crash();
   RecoveredCluster recovered(image, {.threads = 2});
