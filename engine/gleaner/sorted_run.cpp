@@ -85,10 +85,10 @@ Result<SortedRunWriter> SortedRunWriter::create(FileSystem& file_system, std::st
                                                 uint64_t chunk_bytes, std::span<std::byte> buffer) {
   CHECK(chunk_bytes >= kMinChunkBytes && chunk_bytes % kIoBlockBytes == 0);
   CHECK(buffer.size() >= chunk_bytes && buffer.size() % chunk_bytes == 0);
-  ATOLL_ASSIGN(auto file, file_system.create(
-                              path, std::max<uint64_t>(1, max_chunks(record_bytes, chunk_bytes)) *
-                                        chunk_bytes));
-  return SortedRunWriter(std::move(file), {std::move(path), name, chunk_bytes, 0, 0, 0}, buffer);
+  const uint64_t size = std::max<uint64_t>(1, max_chunks(record_bytes, chunk_bytes)) * chunk_bytes;
+  ATOLL_ASSIGN(auto file, file_system.create(path, size));
+  return SortedRunWriter(std::move(file), size, {std::move(path), name, chunk_bytes, 0, 0, 0},
+                         buffer);
 }
 
 void SortedRunWriter::begin_chunk() {
@@ -113,6 +113,11 @@ void SortedRunWriter::end_chunk() {
 Result<void> SortedRunWriter::write() {
   CHECK(cursor_ == nullptr && used_ % run_.chunk_bytes == 0);
   if (used_ == 0) return {};
+  if (written_ + used_ > size_) {
+    const uint64_t size = size_ + std::max(used_, kGrowBytes);
+    ATOLL_TRY(file_->grow(size));
+    size_ = size;
+  }
   const std::span<const std::byte> slice = buffer_.first(used_);
   auto result = file_->write(written_, std::array{slice});
   written_ += used_;
@@ -141,11 +146,12 @@ Result<SortedRun> SortedRunWriter::finish() {
 
 Result<std::unique_ptr<SortedRunReader>> SortedRunReader::open(FileSystem& file_system,
                                                                const SortedRun& run,
-                                                               uint32_t chunks_at_once) {
+                                                               uint32_t chunks_at_once,
+                                                               const char* advice) {
   CHECK(chunks_at_once > 0 && run.chunk_bytes >= SortedRunWriter::kMinChunkBytes);
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(run.path));
   return std::unique_ptr<SortedRunReader>(
-      new SortedRunReader(std::move(file), run, chunks_at_once));
+      new SortedRunReader(std::move(file), run, chunks_at_once, advice));
 }
 
 Result<std::span<const std::byte>> SortedRunReader::next() {
@@ -167,9 +173,8 @@ Result<std::span<const std::byte>> SortedRunReader::next() {
       bytes_ < at + chunk.size() ? "the file ends in this chunk" : defect_of(chunk, run_, chunk_);
   if (defect != nullptr) {
     return make_error(ExitCode::corruption,
-                      fmt::format("{}: offset {}: {}: the logs still hold all records: take the "
-                                  "snapshot again",
-                                  file_->path(), offset, defect));
+                      fmt::format("{}: offset {}: {}: the logs still hold all records: {}",
+                                  file_->path(), offset, defect, advice_));
   }
   ++chunk_;
   const auto& header = *reinterpret_cast<const RunChunkHeader*>(chunk.data());

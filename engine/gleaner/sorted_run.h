@@ -5,6 +5,7 @@
 //  <directory>/node<k>/run_<snapshot>_<reducer>_<number>.tmp
 //
 // A file consists of chunks of equal size. A chunk is a header and whole records in sort order.
+// Replays use the same files for records in any order (engine/checkpoint/given_records.h).
 #pragma once
 
 #include <cstdint>
@@ -76,9 +77,13 @@ class SortedRunWriter {
   /// end.
   static constexpr uint64_t kMinChunkBytes = 4 * kIoBlockBytes;
 
-  /// Creates the file with room for `record_bytes` of records. `chunk_bytes`: a multiple of
-  /// kIoBlockBytes, at least kMinChunkBytes. `buffer` collects chunks and is written whenever it is
-  /// full. Its size is a multiple of `chunk_bytes`, and it must stay valid until `finish` returns.
+  /// The file grows by at least so much if its room does not suffice.
+  static constexpr uint64_t kGrowBytes = uint64_t{1} << 20;
+
+  /// Creates the file with room for `record_bytes` of records; it grows if there are more.
+  /// `chunk_bytes`: a multiple of kIoBlockBytes, at least kMinChunkBytes. `buffer` collects chunks
+  /// and is written whenever it is full. Its size is a multiple of `chunk_bytes`, and it must stay
+  /// valid until `finish` returns.
   static Result<SortedRunWriter> create(FileSystem& file_system, std::string path,
                                         SortedRunName name, uint64_t record_bytes,
                                         uint64_t chunk_bytes, std::span<std::byte> buffer);
@@ -97,14 +102,16 @@ class SortedRunWriter {
   Result<SortedRun> finish();
 
  private:
-  SortedRunWriter(std::unique_ptr<File> file, SortedRun run, std::span<std::byte> buffer)
-      : file_(std::move(file)), run_(std::move(run)), buffer_(buffer) {}
+  SortedRunWriter(std::unique_ptr<File> file, uint64_t size, SortedRun run,
+                  std::span<std::byte> buffer)
+      : file_(std::move(file)), size_(size), run_(std::move(run)), buffer_(buffer) {}
   Result<void> next_chunk(uint32_t record_bytes);
   void begin_chunk();
   void end_chunk();
   Result<void> write();
 
   std::unique_ptr<File> file_;
+  uint64_t size_;  // of the file
   SortedRun run_;
   std::span<std::byte> buffer_;
   uint64_t written_ = 0;         // bytes of the file that were written
@@ -117,10 +124,11 @@ class SortedRunWriter {
 class SortedRunReader {
  public:
   /// Opens a run. The reader reads the file in pieces of `chunks_at_once` (at least 1) chunks, and
-  /// keeps the last two pieces in memory.
-  static Result<std::unique_ptr<SortedRunReader>> open(FileSystem& file_system,
-                                                       const SortedRun& run,
-                                                       uint32_t chunks_at_once);
+  /// keeps the last two pieces in memory. `advice`: the end of the message for a damaged chunk. It
+  /// outlives the reader.
+  static Result<std::unique_ptr<SortedRunReader>> open(
+      FileSystem& file_system, const SortedRun& run, uint32_t chunks_at_once,
+      const char* advice = "take the snapshot again");
 
   /// Returns the records of the next chunk, or an empty span at the end. They are valid until the
   /// second call after this one. So a caller that moves to the next chunk may still use the last
@@ -129,14 +137,17 @@ class SortedRunReader {
   Result<std::span<const std::byte>> next();
 
  private:
-  SortedRunReader(std::unique_ptr<File> file, SortedRun run, uint32_t chunks_at_once)
+  SortedRunReader(std::unique_ptr<File> file, SortedRun run, uint32_t chunks_at_once,
+                  const char* advice)
       : file_(std::move(file)),
         run_(std::move(run)),
+        advice_(advice),
         at_once_(chunks_at_once),
         buffers_(2 * at_once_ * run_.chunk_bytes) {}
 
   std::unique_ptr<File> file_;
   SortedRun run_;
+  const char* advice_;
   uint32_t at_once_;
   IoBuffer buffers_;    // two halves, used alternately
   uint64_t bytes_ = 0;  // bytes in the buffer that was read last
