@@ -1,9 +1,12 @@
 #include "coordinator/checkpoints/checkpoint_recovery.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "coordinator/checkpoints/checkpoint_job.h"
+#include "engine/checkpoint/given_records.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -18,11 +21,25 @@ int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Returns the storages in which the node has stored tombstones.
-std::set<uint32_t> tombstones_of(const Json& answer) {
-  std::set<uint32_t> ids;
-  for (const Json& id : answer.value("tombstones", Json::array())) ids.insert(id.get<uint32_t>());
-  return ids;
+/// Adds the storages in which the nodes have stored tombstones.
+void add_tombstones(const std::vector<Json>& answers, std::set<uint32_t>& ids) {
+  for (const Json& answer : answers) {
+    for (const Json& id : answer.value("tombstones", Json::array())) ids.insert(id.get<uint32_t>());
+  }
+}
+
+/// Each node divides the files by itself. Returns an error unless all have divided them alike: else
+/// a file could be read by no node.
+Result<void> check_divisions(const std::vector<Json>& ended) {
+  const auto division = [](const Json& answer) { return answer.value("division", std::string()); };
+  for (const Json& answer : ended) {
+    if (division(answer) == division(ended.front())) continue;
+    return make_error(ExitCode::failed,
+                      fmt::format("the nodes have divided the files of the replay differently: "
+                                  "\"{}\", \"{}\": internal error: start the cluster again",
+                                  division(ended.front()), division(answer)));
+  }
+  return {};
 }
 
 }  // namespace
@@ -38,13 +55,37 @@ Result<void> CheckpointRecovery::run(const ReplayPlan& plan) {
   const std::vector<std::byte> encoded = encode_replay_plan(plan);
   ATOLL_TRY(ask_all_nodes(config_, call_node_, ControlOperation::replay_begin,
                           Json{{"plan", to_binary(encoded)}}));
-  ATOLL_ASSIGN(const std::set<uint32_t> with_tombstones, await_nodes());
+  std::set<uint32_t> with_tombstones;
+  ATOLL_ASSIGN(const std::vector<Json> replayed, await_nodes(true));
+  add_tombstones(replayed, with_tombstones);
+  ATOLL_TRY(exchange(replayed));
+  ATOLL_ASSIGN(const std::vector<Json> exchanged, await_nodes());
+  add_tombstones(exchanged, with_tombstones);
   // From here on, every record has its newest version, so no deletion need be remembered (R93).
   clock_.release_settled(plan.cut_epoch);
   ATOLL_TRY(clean(with_tombstones));
   ATOLL_TRY(ask_all_nodes(config_, call_node_, ControlOperation::replay_end, Json::object()));
   ended_ns_.store(now_ns(), std::memory_order_relaxed);
   return {};
+}
+
+Result<void> CheckpointRecovery::exchange(const std::vector<Json>& ended) {
+  ATOLL_TRY(check_divisions(ended));
+  std::vector<std::vector<GivenFile>> for_node(ended.size());
+  for (const Json& answer : ended) {
+    const auto bytes = find_binary(answer, "given");
+    if (!bytes) continue;
+    ATOLL_ASSIGN(auto files, decode_given_files(*bytes));
+    for (GivenFile& file : files) {
+      CHECK(file.to < for_node.size());
+      for_node[file.to].push_back(std::move(file));
+    }
+  }
+  return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    const Json given = {{"given", to_binary(encode_given_files(for_node[node]))}};
+    ATOLL_TRY(call_node_(node, ControlOperation::replay_exchange, given));
+    return {};
+  });
 }
 
 /// Removes the tombstones of these storages. Each storage has one node, because only one worker
@@ -62,14 +103,14 @@ Result<void> CheckpointRecovery::clean(const std::set<uint32_t>& storages) {
   return {};
 }
 
-Result<std::set<uint32_t>> CheckpointRecovery::await_nodes() {
-  std::vector<std::set<uint32_t>> tombstones(config_.nodes.size());
+Result<std::vector<Json>> CheckpointRecovery::await_nodes(bool keeps_step) {
+  std::vector<Json> ended(config_.nodes.size());
   std::vector<bool> has_ended(config_.nodes.size());  // guarded by mutex_
   std::atomic<bool> has_failed{false};  // relaxed: the other nodes need only be left soon
   ATOLL_TRY(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
     for (bool is_done = false; !is_done && !has_failed.load(std::memory_order_relaxed);) {
-      uint64_t limit = 0;
-      {
+      uint64_t limit = UINT64_MAX;
+      if (keeps_step) {
         const std::lock_guard guard(mutex_);
         limit = replay_limit(progress_, has_ended, node);
       }
@@ -83,15 +124,13 @@ Result<std::set<uint32_t>> CheckpointRecovery::await_nodes() {
         has_failed.store(true, std::memory_order_relaxed);
         return std::unexpected(answer.error());
       }
-      if (is_done) tombstones[node] = tombstones_of(*answer);
+      if (is_done) ended[node] = *answer;
       CHECK(node < progress_.size());
       progress_[node] = *std::move(answer);
     }
     return {};
   }));
-  std::set<uint32_t> all;
-  for (const auto& of_node : tombstones) all.insert(of_node.begin(), of_node.end());
-  return all;
+  return ended;
 }
 
 Json CheckpointRecovery::progress() const {

@@ -1,5 +1,5 @@
-// Recovery from a checkpoint and the log after it. All nodes replay their shares of the records at
-// the same time, as described in engine/checkpoint/README.md. Source: [SILOR14] section 5.
+// Recovery from a checkpoint and the log after it. All nodes replay their parts of the files at the
+// same time, as described in engine/checkpoint/README.md. Source: [SILOR14] section 5.
 #pragma once
 
 #include <atomic>
@@ -37,10 +37,12 @@ class CheckpointRecovery {
   std::chrono::nanoseconds time() const;
 
  private:
+  /// Lets each node take what the others have given to it. `ended`: the answers after the files.
+  Result<void> exchange(const std::vector<Json>& ended);
   Result<void> clean(const std::set<uint32_t>& storages);
-  /// Waits until all nodes have done the work of the latest request. Returns the storages with
-  /// tombstones.
-  Result<std::set<uint32_t>> await_nodes();
+  /// Waits until all nodes have done the work of the latest request. Returns their last answers.
+  /// `keeps_step`: the nodes read files, and none may be far ahead of the others (replay_limit).
+  Result<std::vector<Json>> await_nodes(bool keeps_step = false);
 
   const Config& config_;
   const NodeCall& call_node_;

@@ -22,7 +22,7 @@ struct DividedStorage {
   bool operator==(const DividedStorage&) const = default;
 };
 
-/// What all nodes replay. Each node reads all files, and replays its share of the records.
+/// What all nodes replay. Each node reads a part of the files (divide_files).
 struct ReplayPlan {
   uint64_t checkpoint = 0;    // id of the checkpoint; 0: none, the log has everything
   uint64_t first_epoch = 1;   // replay epoch of the checkpoint; without one the first epoch of all

@@ -31,15 +31,6 @@ std::unexpected<Error> misfit_record(const LogRecord& record, const std::string&
                                 origin, record.storage_id, Vid(record.vid).epoch(), reason));
 }
 
-/// Returns the index that the key names, or nothing if the storage is no array with this record.
-std::optional<uint64_t> array_index_in(const StorageControl& storage, Bytes key) {
-  uint64_t index = 0;
-  if (storage.type != StorageType::array || key.size() != sizeof index) return std::nullopt;
-  std::memcpy(&index, key.data(), sizeof index);
-  if (index >= storage.record_count) return std::nullopt;
-  return index;
-}
-
 /// Lets the replayers share `count` tasks: each takes the next one, until there is none, or one has
 /// failed.
 Result<void> share_tasks(Replayers replayers, const RunTasks& run, size_t count,
@@ -68,37 +59,6 @@ Result<void> share_tasks(Replayers replayers, const RunTasks& run, size_t count,
 
 }  // namespace
 
-bool ReplayShare::has(const LogRecord& record, const StorageControl* storage) const {
-  CHECK(number < count);
-  if (count == 1) return true;
-  if (storage == nullptr) return number == 0;
-  if (storage->type == StorageType::sequential) {
-    DCHECK(record.key_bytes == 0 && last_epoch <= kMaxEpoch);
-    const uint64_t epoch = std::min(Vid(record.vid).epoch(), last_epoch);
-    return epoch * count / (last_epoch + 1) == number;
-  }
-  return part_of_key(record, *storage) == number;
-}
-
-uint32_t ReplayShare::part_of_key(const LogRecord& record, const StorageControl& storage) const {
-  // Keys that differ only in these last bytes are neighbours, and mostly in the same pages.
-  constexpr size_t kNeighbourBytes = 2;
-  const Bytes key = record.key_span();
-  if (const auto index = array_index_in(storage, key)) {
-    // The divisor is rounded up, so that the quotient is less than `count`.
-    return static_cast<uint32_t>(*index / (storage.record_count / count + 1));
-  }
-  if (storage.type == StorageType::hash && !fault::replay_shares_by_version) {
-    // The first slice is the hash of the key. Each part is a range of hashes.
-    return static_cast<uint32_t>(slice_of(key) / (UINT64_MAX / count + 1));
-  }
-  uint64_t hash =
-      identity_of(storage.id, key.first(key.size() - std::min(key.size(), kNeighbourBytes)));
-  if (fault::replay_shares_by_version) hash ^= record.vid << 16;
-  // The middle bits, because the upper ones select entries of other tables.
-  return static_cast<uint32_t>((hash >> 16) % count);
-}
-
 const Replayer::KnownStorage& Replayer::storage_of(uint32_t id) {
   KnownStorage& known = known_[id % kKnownStorages];
   if (known.id == id) return known;  // at first id 0, which no storage has
@@ -106,11 +66,6 @@ const Replayer::KnownStorage& Replayer::storage_of(uint32_t id) {
   const bool is_listed = found != state_->storages.end();
   known = {id, is_listed, is_listed ? found->second : nullptr};
   return known;
-}
-
-bool Replayer::is_own(const LogRecord& record) {
-  if (state_->share.count == 1) return true;
-  return state_->share.has(record, storage_of(record.storage_id).control);
 }
 
 ReadAhead& Replayer::read_ahead() {
@@ -125,7 +80,7 @@ Result<void> Replayer::in_batches(const std::string& origin, ReplayRecords repla
   size_t count = 0;
   Result<void> done;
   for_each([&](const LogRecord& record) {
-    if (!done || record.type == LogType::filler || !is_own(record)) return;
+    if (!done || record.type == LogType::filler) return;
     batch[count++] = &record;
     if (count < kBatch) return;
     done = (this->*replay_some)(batch, origin);
@@ -224,7 +179,7 @@ Result<void> Replayer::replay_batch(Records records, const std::string& origin) 
 bool Replayer::is_covered(const LogRecord& record) {
   if (record.type != LogType::update || record.key_bytes > MasterTree::kMaxKeyBytes) return false;
   const StorageControl* storage = storage_of(record.storage_id).control;
-  if (storage == nullptr) return false;
+  if (storage == nullptr || !is_own(record, *storage)) return false;
   return state_->updates.covers(storage->id, record.key_span(), Vid(record.vid),
                                 record.payload_offset, record.payload_bytes);
 }
@@ -308,16 +263,72 @@ Result<void> Replayer::replay(const LogRecord& record, const std::string& origin
     case StorageType::hash:
       return replay_in_tree(storage, record, origin);
     case StorageType::sequential:
-      if (record.type != LogType::append || record.key_bytes != 0) {
-        return misfit_record(record, origin, "is no append");
-      }
-      appends_.add(record);
-      ++counters_.inserted;
-      return {};
+      return replay_append(storage, record, origin);
     case StorageType::none:
       break;
   }
   return misfit_record(record, origin, "belongs to a storage without a type");
+}
+
+Result<void> Replayer::replay_append(StorageControl& storage, const LogRecord& record,
+                                     const std::string& origin) {
+  if (record.type != LogType::append || record.key_bytes != 0) {
+    return misfit_record(record, origin, "is no append");
+  }
+  if (record.payload_bytes > Sequential::kMaxPayloadBytes) {
+    return misfit_record(record, origin, "is too long");
+  }
+  if (is_own(record, storage)) {
+    appends_.add(record);
+  } else {
+    ATOLL_TRY(give(record, storage));
+  }
+  return count(Status::ok, Replayed::inserted, storage);
+}
+
+Result<void> Replayer::give(const LogRecord& record, const StorageControl& storage) {
+  const uint32_t owner = state_->share.owner_of(record, storage);
+  CHECK(owner != state_->share.number && owner < state_->share.count);
+  const Result<void> given = given_.give(state_->given, owner, record);
+  if (given) return {};
+  return make_error(given.error().code,
+                    "replay: a record cannot be given to the node that keeps it until the end of "
+                    "the files: " +
+                        given.error().message);
+}
+
+Result<void> Replayer::take(const LogRecord& record, const std::string& origin) {
+  StorageControl* const storage = storage_of(record.storage_id).control;
+  if (storage == nullptr || !is_own(record, *storage)) {
+    return misfit_record(record, origin, "was given to the wrong process");
+  }
+  const Vid vid(record.vid);
+  const Bytes payload{record.payload(), record.payload_bytes};
+  switch (record.type) {
+    case LogType::append:
+      appends_.add(record);
+      return {};
+    case LogType::update:
+      state_->updates.add(storage->id, record.key_span(), vid, record.payload_offset, payload);
+      return {};
+    case LogType::insert:
+      state_->blocked.add(storage->id, record.key_span(), vid, payload);
+      return {};
+    case LogType::erase:
+      state_->blocked.add(storage->id, record.key_span(), vid.with(Vid::kDeleted), {});
+      return {};
+    case LogType::filler:
+    case LogType::add:
+      break;
+  }
+  return misfit_record(record, origin, "has a type that is not given");
+}
+
+Result<void> Replayer::take_file(FileSystem& file_system, const GivenFile& file) {
+  CHECK(file.to == state_->share.number);
+  ReadAheadFileSystem files(file_system, read_ahead());
+  return read_given_file(files, file,
+                         [&](const LogRecord& record) { return take(record, file.run.path); });
 }
 
 Result<void> Replayer::replay_in_tree(StorageControl& storage, const LogRecord& record,
@@ -386,11 +397,15 @@ Result<void> Replayer::replay_erase(StorageControl& storage, const LogRecord& re
     state_->blocked.add(storage.id, record.key_span(), Vid(vid.version()).with(Vid::kDeleted), {});
     return count(Status::ok, Replayed::older, storage);
   }
-  if (result != Replayed::older && latest_tombstone_ != storage.id) {
-    latest_tombstone_ = storage.id;
-    tombstones_.insert(storage.id);
-  }
+  if (result != Replayed::older) record_tombstone(storage);
   return count(status, result, storage);
+}
+
+void Replayer::record_tombstone(const StorageControl& storage) {
+  DCHECK(is_tree(storage.type) && storage.id != 0);
+  if (latest_tombstone_ == storage.id) return;
+  latest_tombstone_ = storage.id;
+  tombstones_.insert(storage.id);
 }
 
 Result<void> Replayer::replay_update(StorageControl& storage, const LogRecord& record) {
@@ -399,6 +414,10 @@ Result<void> Replayer::replay_update(StorageControl& storage, const LogRecord& r
   const Bytes bytes{record.payload(), record.payload_bytes};
   if (writer_.version_of(storage, record.key_span()) >= vid.version()) {
     return count(Status::ok, Replayed::older, storage);
+  }
+  if (!is_own(record, storage)) {
+    ATOLL_TRY(give(record, storage));
+    return count(Status::ok, Replayed::inserted, storage);
   }
   if (!fault::replay_updates_at_once) {
     const Replayed result =
@@ -432,7 +451,8 @@ Result<void> Replayer::count(Status status, Replayed result, const StorageContro
 }
 
 Result<void> replay_checkpoint(FileSystem& file_system, const CheckpointMetadata& metadata,
-                               uint64_t cut_epoch, Replayers replayers, const RunTasks& run) {
+                               std::span<const size_t> files, uint64_t cut_epoch,
+                               Replayers replayers, const RunTasks& run) {
   if (!is_end_durable(metadata, cut_epoch)) {
     return make_error(
         ExitCode::corruption,
@@ -441,8 +461,8 @@ Result<void> replay_checkpoint(FileSystem& file_system, const CheckpointMetadata
             "a backup, or start empty with `atoll up --discard-data`",
             metadata.id, metadata.end_epoch, cut_epoch));
   }
-  return share_tasks(replayers, run, metadata.files.size(), [&](Replayer& replayer, size_t file) {
-    return replayer.replay_checkpoint_file(file_system, metadata, file);
+  return share_tasks(replayers, run, files.size(), [&](Replayer& replayer, size_t file) {
+    return replayer.replay_checkpoint_file(file_system, metadata, files[file]);
   });
 }
 
@@ -454,6 +474,34 @@ Result<void> replay_log(FileSystem& file_system, const std::vector<LogReplayFile
 }
 
 namespace {
+
+/// Gives the blocked records of other shares to their processes.
+Result<void> give_blocked(Replayer& replayer) {
+  ReplayState& state = replayer.state();
+  auto& records = state.blocked.records();
+  for (auto at = records.begin(); at != records.end();) {
+    const StorageControl& storage = *state.storages.at(storage_id_in_name(at->first));
+    const Bytes key = key_in_name(at->first);
+    alignas(LogRecord) std::array<std::byte, kMaxGleanedBytes> bytes{};
+    auto& record = *reinterpret_cast<LogRecord*>(bytes.data());
+    record.type = at->second.vid.is_deleted() ? LogType::erase : LogType::insert;
+    record.storage_id = storage.id;
+    record.key_bytes = static_cast<uint16_t>(key.size());
+    record.payload_bytes = static_cast<uint16_t>(at->second.payload.size());
+    record.length = LogRecord::bytes(record.key_bytes, record.payload_bytes);
+    record.vid = at->second.vid.version();
+    CHECK(record.length <= bytes.size());
+    copy_bytes(record.key(), key.data(), key.size());
+    copy_bytes(record.payload(), at->second.payload.data(), at->second.payload.size());
+    if (state.share.has(record, storage)) {
+      ++at;
+      continue;
+    }
+    ATOLL_TRY(replayer.give(record, storage));
+    at = records.erase(at);
+  }
+  return {};
+}
 
 /// Stores a blocked record, or deletes the older version of the key of a blocked tombstone. Such a
 /// version exists if its thread found room just before the tombstone was kept.
@@ -467,7 +515,9 @@ Status store_blocked(Replayer& replayer, StorageControl& storage, Bytes key,
   DCHECK(record.payload.empty());
   const uint64_t version = replayer.writer().version_of(storage, key);
   if (version == 0 || version >= record.vid.version()) return Status::ok;
-  return replayer.writer().put_tombstone(storage, key, record.vid, result);
+  const Status status = replayer.writer().put_tombstone(storage, key, record.vid, result);
+  if (status == Status::ok && result != Replayed::older) replayer.record_tombstone(storage);
+  return status;
 }
 
 /// Stores the blocked records for which there is room now, and drops those of which a newer version
@@ -519,6 +569,31 @@ Result<void> finish_heap(StorageControl& storage, Replayers replayers, const Run
 }
 
 }  // namespace
+
+Result<std::vector<GivenFile>> give_records(Replayers replayers, const RunTasks& run) {
+  CHECK(!replayers.empty());
+  std::vector<GivenFile> all;
+  if (replayers.front()->state().share.count == 1) return all;
+  std::vector<std::vector<GivenFile>> given(replayers.size());
+  // Each replayer is used by its own thread only.
+  const auto finish = [&](size_t i) -> Result<void> {
+    if (i == 0) {
+      ATOLL_TRY(give_blocked(*replayers[i]));
+    }
+    ATOLL_ASSIGN(given[i], replayers[i]->finish_given());
+    return {};
+  };
+  ATOLL_TRY(try_tasks(run, replayers.size(), finish));
+  for (auto& files : given) std::ranges::move(files, std::back_inserter(all));
+  return all;
+}
+
+Result<void> take_records(FileSystem& file_system, std::span<const GivenFile> files,
+                          Replayers replayers, const RunTasks& run) {
+  return share_tasks(replayers, run, files.size(), [&](Replayer& replayer, size_t file) {
+    return replayer.take_file(file_system, files[file]);
+  });
+}
 
 Result<void> finish_replay(Replayers replayers, const RunTasks& run) {
   CHECK(!replayers.empty());

@@ -2,6 +2,8 @@
 // [SILOR14] section 5.
 //
 //   replay_checkpoint, replay_log   files, by all threads, in any order of files
+//   give_records        ends the files: writes what other processes keep of their records
+//   take_records        reads what other processes have given, when all have ended their files
 //   finish_replay       applies the updates of parts of records, and appends the records of heaps
 //   (caller)            raises the settled epoch to the cut
 //   remove_tombstones   removes the tombstones, which are not needed any more
@@ -24,9 +26,11 @@
 
 #include "engine/checkpoint/blocked_records.h"
 #include "engine/checkpoint/checkpoint_metadata.h"
+#include "engine/checkpoint/given_records.h"
 #include "engine/checkpoint/log_replay_files.h"
 #include "engine/checkpoint/pending_updates.h"
 #include "engine/checkpoint/replay_pace.h"
+#include "engine/checkpoint/replay_share.h"
 #include "engine/checkpoint/replayed_appends.h"
 #include "engine/checkpoint/replayed_record.h"
 #include "engine/transaction/transaction.h"
@@ -37,23 +41,6 @@
 
 namespace atolldb {
 
-/// The part of the records that one process replays. All versions of a record are in the same
-/// part, so processes depend on each other only before tombstones are removed.
-struct ReplayShare {
-  uint32_t number = 0;
-  uint32_t count = 1;
-  uint64_t last_epoch = 0;  // of all records; counts only if there are several parts
-
-  /// Returns whether the part has the record. The records of a heap are divided by epochs, so that
-  /// each part is a range in the order of VIDs. Other records are divided by their keys, so that
-  /// most records of a page are in one part: a split gives its pages to the process that splits.
-  /// `storage`: null for a storage that was dropped, or is unknown.
-  bool has(const LogRecord& record, const StorageControl* storage) const;
-
- private:
-  uint32_t part_of_key(const LogRecord& record, const StorageControl& storage) const;
-};
-
 /// What the threads of a replay share.
 struct ReplayState {
   /// All storages by their ids. A storage that was dropped is null, or missing if its id is at most
@@ -61,6 +48,7 @@ struct ReplayState {
   std::map<uint32_t, StorageControl*> storages;
   uint32_t last_storage = 0;  // largest id that was ever used, if dropped storages are missing
   ReplayShare share;
+  GivenPlace given;  // used only if there are several shares
   /// The replay ends soon, with an error. Relaxed: nothing else depends on it.
   std::atomic<bool> is_cancelled{false};
   ReplayPace pace;
@@ -74,15 +62,22 @@ class Replayer {
   /// REQUIRES: `state` and `txn` outlive the replayer; no other replayer has the worker of `txn`.
   Replayer(ReplayState& state, Transaction& txn) : state_(&state), txn_(&txn), writer_(txn) {}
 
-  /// Replays the records of one file that belong to the share. Errors: those of the file system;
+  /// Replays all records of one file. Those that wait for the end of the files, and belong to the
+  /// share of another process, are given to it (R100). Errors: those of the file system;
   /// code corruption for a damaged file, or for a record that does not fit its storage; code failed
   /// if the memory does not suffice, or if the replay was cancelled.
   Result<void> replay_checkpoint_file(FileSystem& file_system, const CheckpointMetadata& metadata,
                                       size_t file);
   Result<void> replay_log_file(FileSystem& file_system, const LogReplayFile& file);
 
-  /// Replays one record, whatever its share. `origin`: its file, for errors.
+  /// Replays one record. `origin`: its file, for errors.
   Result<void> replay(const LogRecord& record, const std::string& origin);
+  /// Gives the record to the process with its share, which must be another one.
+  Result<void> give(const LogRecord& record, const StorageControl& storage);
+  /// Returns the files of the given records. Call it once, after the last call of `give`.
+  Result<std::vector<GivenFile>> finish_given() { return given_.finish(); }
+  /// Keeps all records of a file that another process has given. They are counted there.
+  Result<void> take_file(FileSystem& file_system, const GivenFile& file);
 
   ReplayState& state() { return *state_; }
   Transaction& transaction() { return *txn_; }
@@ -91,6 +86,8 @@ class Replayer {
   ReplayCounters& counters() { return counters_; }
   /// Returns the ids of storages in which this thread has stored tombstones.
   const std::set<uint32_t>& tombstones() const { return tombstones_; }
+  /// Adds the storage to them.
+  void record_tombstone(const StorageControl& storage);
 
   /// Called often, at least after each block: publishes the counters now and then, and waits while
   /// the process is ahead of the others. Error: code failed if the replay was cancelled.
@@ -116,9 +113,11 @@ class Replayer {
   using ReplayRecords = Result<void> (Replayer::*)(Records records, const std::string& origin);
 
   const KnownStorage& storage_of(uint32_t id);
-  bool is_own(const LogRecord& record);
-  /// Calls the function with all records of the block that belong to the share, up to kBatch at a
-  /// time. `for_each`: calls its argument with each record.
+  bool is_own(const LogRecord& record, const StorageControl& storage) const {
+    return state_->share.has(record, storage);
+  }
+  /// Calls the function with all records of the block, up to kBatch at a time. `for_each`: calls
+  /// its argument with each record.
   template <typename ForEach>
   Result<void> in_batches(const std::string& origin, ReplayRecords replay_some, ForEach for_each);
   /// Replays up to kBatch records of the log.
@@ -131,6 +130,8 @@ class Replayer {
   bool is_covered(const LogRecord& record);
   void prefetch(Records records);
   ReadAhead& read_ahead();
+  /// Keeps a record that another process has given.
+  Result<void> take(const LogRecord& record, const std::string& origin);
   Result<void> replay_in_tree(StorageControl& storage, const LogRecord& record,
                               const std::string& origin);
   Result<void> replay_in_array(StorageControl& storage, const LogRecord& record,
@@ -138,12 +139,15 @@ class Replayer {
   Result<void> replay_insert(StorageControl& storage, const LogRecord& record);
   Result<void> replay_erase(StorageControl& storage, const LogRecord& record);
   Result<void> replay_update(StorageControl& storage, const LogRecord& record);
+  Result<void> replay_append(StorageControl& storage, const LogRecord& record,
+                             const std::string& origin);
   Result<void> count(Status status, Replayed result, const StorageControl& storage);
 
   ReplayState* state_;
   Transaction* txn_;
   RecordWriter writer_;
   CollectedAppends appends_;
+  GivenRecords given_;
   ReplayCounters counters_;
   std::array<KnownStorage, kKnownStorages> known_;
   std::unique_ptr<ReadAhead> read_ahead_;  // made by the first file
@@ -155,14 +159,23 @@ class Replayer {
 
 using Replayers = std::span<const std::unique_ptr<Replayer>>;
 
-/// Replays all files of the checkpoint. Error: also code corruption if the log does not reach the
-/// end epoch of the checkpoint (R89).
+/// Replays these files of the checkpoint, numbers of `metadata.files`. Error: also code corruption
+/// if the log does not reach the end epoch of the checkpoint (R89).
 Result<void> replay_checkpoint(FileSystem& file_system, const CheckpointMetadata& metadata,
-                               uint64_t cut_epoch, Replayers replayers, const RunTasks& run);
+                               std::span<const size_t> files, uint64_t cut_epoch,
+                               Replayers replayers, const RunTasks& run);
 /// Replays the log files in the given order. Each thread takes the next file.
 Result<void> replay_log(FileSystem& file_system, const std::vector<LogReplayFile>& files,
                         Replayers replayers, const RunTasks& run);
-/// Ends the replay of files. All records but the blocked ones are in place then, beside tombstones.
+/// Ends the files of this process: gives the blocked records of other shares to their processes.
+/// Returns the files with all records that this process gives.
+Result<std::vector<GivenFile>> give_records(Replayers replayers, const RunTasks& run);
+/// Keeps the records that other processes have given to this one.
+Result<void> take_records(FileSystem& file_system, std::span<const GivenFile> files,
+                          Replayers replayers, const RunTasks& run);
+/// Ends the replay of files. All records of the share but the blocked ones are in place then,
+/// beside tombstones. REQUIRES: all processes have called give_records, and take_records has
+/// returned for all files that they have given to this one (R94, R100).
 Result<void> finish_replay(Replayers replayers, const RunTasks& run);
 /// Stores the blocked records, and applies their updates. Uses only the first replayer. REQUIRES:
 /// remove_tombstones has returned for all storages. Thread: that of the first replayer.

@@ -32,7 +32,7 @@ struct CheckpointProgress {
   CheckpointProgress& operator+=(const CheckpointProgress& other);
 };
 
-/// Counters of one replay, or of one of its threads. Records are those of the node's share.
+/// Counters of one replay, or of one of its threads. Records are those of the node's files.
 struct ReplayCounters {
   uint64_t bytes = 0;        // of the files
   uint64_t records = 0;      // read and within the epochs, fillers excluded

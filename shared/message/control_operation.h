@@ -57,6 +57,7 @@ enum class ControlOperation : uint8_t {
   checkpoint_end,
   replay_begin,
   replay_wait,
+  replay_exchange,
   replay_clean,
   replay_end,
   /// An operation that is not in the table. Its requests have the limits of small requests.

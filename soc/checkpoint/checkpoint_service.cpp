@@ -87,6 +87,8 @@ Result<void> CheckpointService::serve(const ControlRequest& request, const Contr
       replay->wait(deadline, reply);
       return {};
     }
+    case ControlOperation::replay_exchange:
+      return exchange(request, reply);
     case ControlOperation::replay_clean:
       return clean(request, reply);
     case ControlOperation::replay_end: {
@@ -215,6 +217,15 @@ Result<void> CheckpointService::begin_replay(const ControlRequest& request,
     }
     replay_ = std::make_shared<NodeReplay>(std::move(plan), resources_, logger_);
   }
+  reply(Json::object());
+  return {};
+}
+
+Result<void> CheckpointService::exchange(const ControlRequest& request, const ControlReply& reply) {
+  ATOLL_ASSIGN(const auto replay, replay_of(request));
+  ATOLL_ASSIGN(const auto bytes, get_binary(request, "given"));
+  ATOLL_ASSIGN(auto files, decode_given_files(bytes));
+  ATOLL_TRY(replay->take(std::move(files)));
   reply(Json::object());
   return {};
 }

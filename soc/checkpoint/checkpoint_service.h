@@ -39,6 +39,7 @@ class CheckpointService {
   Result<void> begin(const ControlRequest& request, const ControlReply& reply);
   Result<void> end(const ControlRequest& request, const ControlReply& reply);
   Result<void> begin_replay(const ControlRequest& request, const ControlReply& reply);
+  Result<void> exchange(const ControlRequest& request, const ControlReply& reply);
   Result<void> clean(const ControlRequest& request, const ControlReply& reply);
 
   Result<CheckpointTask> task_of(const ControlRequest& request) const;

@@ -1,5 +1,7 @@
 #include "soc/checkpoint/node_replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <iterator>
@@ -7,6 +9,9 @@
 #include <span>
 #include <utility>
 
+#include "engine/format/crc32c.h"
+#include "engine/gleaner/sorted_run.h"
+#include "engine/log/log_files.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -31,6 +36,8 @@ NodeReplay::~NodeReplay() {
   cancel();
   const std::lock_guard guard(step_mutex_);
   task_.reset();
+  // After an error, the next start-up removes what is left (R54).
+  if (step_ <= Step::exchange) static_cast<void>(remove_given());
 }
 
 std::shared_ptr<AwaitedTask> NodeReplay::current() const {
@@ -54,6 +61,10 @@ Result<void> NodeReplay::begin_step(Step step, AwaitedTask::Work work) {
   task_ =
       std::make_shared<AwaitedTask>("replay", std::move(work), [this] { return progress_json(); });
   return {};
+}
+
+Result<void> NodeReplay::take(std::vector<GivenFile> files) {
+  return begin_step(Step::exchange, [this, files = std::move(files)] { return take_given(files); });
 }
 
 Result<void> NodeReplay::clean(std::vector<uint32_t> storages) {
@@ -89,7 +100,7 @@ Json NodeReplay::progress_json() const {
 CheckpointPhase NodeReplay::phase() const {
   const std::lock_guard guard(step_mutex_);
   if (task_->has_ended()) return CheckpointPhase::idle;
-  return step_ == Step::files ? CheckpointPhase::replaying : CheckpointPhase::cleaning;
+  return step_ <= Step::exchange ? CheckpointPhase::replaying : CheckpointPhase::cleaning;
 }
 
 void NodeReplay::run_on_workers(size_t count, const WorkerPart& part) {
@@ -128,27 +139,48 @@ Result<void> NodeReplay::check_not_refused() const {
 }
 
 Result<Json> NodeReplay::replay_files() {
+  ATOLL_TRY(remove_given());
   ATOLL_TRY(make_replayers());
   ATOLL_TRY(find_storages());
   ATOLL_ASSIGN(const auto checkpoint, read_metadata());
-  ATOLL_ASSIGN(const auto files, log_files());
-  ATOLL_TRY(count_bytes(checkpoint ? &*checkpoint : nullptr, files));
+  ATOLL_ASSIGN(const Part part, divide(checkpoint ? &*checkpoint : nullptr));
   FileSystem& file_system = *resources_.file_system;
   if (checkpoint) {
-    ATOLL_TRY(
-        replay_checkpoint(file_system, *checkpoint, plan_.cut_epoch, replayers_, on_workers()));
+    ATOLL_TRY(replay_checkpoint(file_system, *checkpoint, part.checkpoint_files, plan_.cut_epoch,
+                                replayers_, on_workers()));
   }
   ATOLL_TRY(check_not_refused());
-  ATOLL_TRY(replay_log(file_system, files, replayers_, on_workers()));
+  ATOLL_TRY(replay_log(file_system, part.log_files, replayers_, on_workers()));
+  ATOLL_TRY(check_not_refused());
+  ATOLL_ASSIGN(const auto given, give_records(replayers_, on_workers()));
+  ATOLL_TRY(check_not_refused());
+  const ReplayCounters done = counters_of(replayers_);
+  uint64_t given_records = 0;
+  for (const GivenFile& file : given) given_records += file.run.records;
+  logger_->info(
+      "replay: this node has replayed {} records from {} bytes of {} files: {} inserted, {} "
+      "overwritten, {} older; {} are given to other nodes",
+      done.records, done.bytes, part.checkpoint_files.size() + part.log_files.size(), done.inserted,
+      done.overwritten, done.older, given_records);
+  return Json{{"tombstones", tombstones_json()},
+              {"division", part.division},
+              {"given", to_binary(encode_given_files(given))}};
+}
+
+Result<Json> NodeReplay::take_given(const std::vector<GivenFile>& files) {
+  ATOLL_TRY(take_records(*resources_.file_system, files, replayers_, on_workers()));
   ATOLL_TRY(check_not_refused());
   ATOLL_TRY(finish_replay(replayers_, on_workers()));
   ATOLL_TRY(check_not_refused());
-  const ReplayCounters done = counters_of(replayers_);
-  logger_->info(
-      "replay: this node has replayed {} of its records from {} bytes: {} inserted, {} "
-      "overwritten, {} older, {} updates",
-      done.records, done.bytes, done.inserted, done.overwritten, done.older, done.updates);
+  uint64_t taken = 0;
+  for (const GivenFile& file : files) taken += file.run.records;
+  logger_->info("replay: this node has taken {} records of other nodes, and applied {} updates",
+                taken, counters_of(replayers_).updates);
   return Json{{"tombstones", tombstones_json()}};
+}
+
+Result<void> NodeReplay::remove_given() {
+  return remove_sorted_runs(*resources_.file_system, resources_.directory(0), resources_.node);
 }
 
 Result<void> NodeReplay::make_replayers() {
@@ -176,6 +208,10 @@ Result<void> NodeReplay::find_storages() {
   }
   state_.last_storage = plan_.last_storage;
   state_.share = {resources_.node, resources_.view->node_count, plan_.cut_epoch};
+  state_.given.file_system = resources_.file_system;
+  state_.given.directory = resources_.directory(0);
+  state_.given.node = resources_.node;
+  state_.given.checkpoint = static_cast<uint32_t>(plan_.checkpoint);
   return {};
 }
 
@@ -200,22 +236,52 @@ Result<std::vector<LogReplayFile>> NodeReplay::log_files() const {
 }
 
 /// The last file of a stream counts with its whole size, although the log in it ends earlier.
-Result<void> NodeReplay::count_bytes(const CheckpointMetadata* checkpoint,
-                                     const std::vector<LogReplayFile>& files) {
+/// Checkpoint and log are divided each on its own, because the files of a checkpoint make more
+/// pages. Log files keep their order.
+Result<NodeReplay::Part> NodeReplay::divide(const CheckpointMetadata* checkpoint) {
+  Part part;
+  std::string all;  // every file, and the node that reads it
   uint64_t bytes = 0;
+  const auto divide_some = [&](std::span<const SizedFile> files,
+                               const std::function<std::string(size_t)>& path,
+                               const std::function<void(size_t)>& add) {
+    const auto nodes = divide_files(files, state_.share.count);
+    for (size_t i = 0; i < files.size(); ++i) {
+      all += fmt::format("{} {} {}\n", path(i), files[i].bytes, nodes[i]);
+      if (nodes[i] != resources_.node) continue;
+      bytes += files[i].bytes;
+      add(i);
+    }
+  };
+  std::vector<SizedFile> sized;
   if (checkpoint != nullptr) {
-    for (const CheckpointFileInfo& file : checkpoint->files) bytes += file.bytes;
+    for (const auto& file : checkpoint->files) sized.push_back({file.node, file.bytes});
+    const auto path = [&](size_t i) {
+      const CheckpointFileInfo& file = checkpoint->files[i];
+      return checkpoint_file_path(file.directory, file.node,
+                                  {checkpoint->id, file.writer, file.number});
+    };
+    divide_some(sized, path, [&](size_t i) { part.checkpoint_files.push_back(i); });
   }
-  for (const LogReplayFile& file : files) {
-    const LogFilePlace place{file.stream.directory,
+  ATOLL_ASSIGN(const auto logs, log_files());
+  sized.clear();
+  std::vector<std::string> paths;
+  for (const LogReplayFile& file : logs) {
+    paths.push_back(
+        path_of(LogFilePlace{file.stream.directory,
                              file.stream.node,
-                             {file.stream.incarnation, file.stream.logger, file.ordinal}};
-    ATOLL_ASSIGN(const auto open, resources_.file_system->open_for_reading(path_of(place)));
+                             {file.stream.incarnation, file.stream.logger, file.ordinal}}));
+    ATOLL_ASSIGN(const auto open, resources_.file_system->open_for_reading(paths.back()));
     ATOLL_ASSIGN(const uint64_t size, open->size());
-    bytes += size;
+    sized.push_back({file.stream.node, size});
   }
+  divide_some(
+      sized, [&](size_t i) { return paths[i]; },
+      [&](size_t i) { part.log_files.push_back(logs[i]); });
+  part.division = fmt::format("{} files, {:08x}", std::ranges::count(all, '\n'),
+                              crc32c(std::as_bytes(std::span(all))));
   bytes_total_.store(bytes, std::memory_order_relaxed);
-  return {};
+  return part;
 }
 
 Json NodeReplay::tombstones_json() const {
@@ -227,6 +293,10 @@ Json NodeReplay::tombstones_json() const {
 }
 
 Result<Json> NodeReplay::remove_all_tombstones(const std::vector<uint32_t>& storages) {
+  // All nodes have taken what this one has given. Files that remain only cost room (R54).
+  if (const auto removed = remove_given(); !removed) {
+    logger_->warn("replay: given files are not removed: {}", removed.error().message);
+  }
   std::atomic<size_t> next{0};
   std::atomic<uint64_t> replaced{0};
   run_on_workers(resources_.workers, [&](size_t, WorkerEnvironment& environment) {

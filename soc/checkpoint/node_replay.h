@@ -1,11 +1,12 @@
 // One node's part of a replay, on the threads of its workers. Source: [SILOR14] section 5.
 //
-//   files        checkpoint and log, then finish_replay (engine/checkpoint/replay.h)
+//   files        checkpoint and log: the files of this node's part (engine/checkpoint/replay.h)
+//   exchange     takes what other nodes have given, then finish_replay, when all have ended `files`
 //   clean        removes the tombstones of some storages, when all nodes have replayed their files
 //   end          stores the blocked records, when all nodes have cleaned their storages
 //
-// Each node reads all files, and replays its share of the records (R100). So no node needs the
-// updates or the tombstones of another one before `clean`.
+// Each file is read by one node, which stores whole versions and tombstones at once. Updates of
+// parts, appends and blocked records are given to the node with their share (R100).
 #pragma once
 
 #include <atomic>
@@ -37,11 +38,16 @@ class NodeReplay {
   /// have, or have ended.
   ~NodeReplay();
 
-  /// Answers when the current step has ended, like AwaitedTask::wait. The answer after the files
-  /// has the ids of storages with tombstones of this node.
+  /// Answers when the current step has ended, like AwaitedTask::wait. The answers after `files` and
+  /// `exchange` have the ids of storages with tombstones of this node. The first one also has the
+  /// given files, and a text that names the division of the files.
   void wait(AwaitedTask::Clock::time_point deadline, ControlReply reply);
-  /// Begins to remove the tombstones of these storages. Error: code failed if the files are not
-  /// replayed, or a later step has begun. REQUIRES: R93.
+  /// Begins to take the records that other nodes have given to this one. `files`: all of them.
+  /// Error: code failed if the files are not replayed, or a later step has begun. REQUIRES: all
+  /// nodes have replayed their files (R94, R100).
+  Result<void> take(std::vector<GivenFile> files);
+  /// Begins to remove the tombstones of these storages, and removes the files that this node has
+  /// given. Error: code failed if `take` has not ended. REQUIRES: R93.
   Result<void> clean(std::vector<uint32_t> storages);
   /// Begins the last step, and answers {} when it has ended and the memory is free. Error: code
   /// failed if `clean` has not ended.
@@ -54,16 +60,23 @@ class NodeReplay {
   }
 
   ReplayCounters counters() const;
-  /// Returns how many bytes this node reads, or 0 while that is unknown.
+  /// Returns how many bytes of checkpoint and log this node reads, or 0 while that is unknown.
   uint64_t bytes_total() const { return bytes_total_.load(std::memory_order_relaxed); }
   CheckpointPhase phase() const;
 
  private:
-  enum class Step : uint8_t { files, clean, end };
+  enum class Step : uint8_t { files, exchange, clean, end };
+  /// The files that this node reads.
+  struct Part {
+    std::vector<size_t> checkpoint_files;  // numbers of the metadata's files
+    std::vector<LogReplayFile> log_files;
+    std::string division;  // equal on all nodes that have divided the same files alike
+  };
   using WorkerPart = std::function<void(size_t worker, WorkerEnvironment&)>;
 
   // The steps. Thread: that of the step.
   Result<Json> replay_files();
+  Result<Json> take_given(const std::vector<GivenFile>& files);
   Result<Json> remove_all_tombstones(const std::vector<uint32_t>& storages);
   Result<Json> store_blocked();
 
@@ -71,8 +84,10 @@ class NodeReplay {
   Result<void> find_storages();
   Result<std::optional<CheckpointMetadata>> read_metadata() const;
   Result<std::vector<LogReplayFile>> log_files() const;
-  Result<void> count_bytes(const CheckpointMetadata* checkpoint,
-                           const std::vector<LogReplayFile>& files);
+  /// Divides all files over the nodes, and counts the bytes of this node's part.
+  Result<Part> divide(const CheckpointMetadata* checkpoint);
+  /// Removes the given files of this node, also those of an earlier start-up.
+  Result<void> remove_given();
   Json tombstones_json() const;
   Json progress_json() const;
 

@@ -114,6 +114,7 @@ Result<void> Node::serve(const ControlRequest& request, const ControlReply& repl
     case ControlOperation::checkpoint_end:
     case ControlOperation::replay_begin:
     case ControlOperation::replay_wait:
+    case ControlOperation::replay_exchange:
     case ControlOperation::replay_clean:
     case ControlOperation::replay_end:
       return serve_checkpoints(request, reply);

@@ -55,7 +55,9 @@ std::string the_settled_epoch_is_held_until_all_nodes_have_replayed() {
   std::mutex mutex;
   std::string problem;
   uint32_t waits = 0;
+  uint32_t exchanges = 0;
   uint32_t cleans = 0;
+  uint32_t waiting = 0;  // requests replay.wait that are under way
   const auto check = [&](bool is_right, const char* text) {
     if (!is_right && problem.empty()) problem = text;
   };
@@ -63,21 +65,31 @@ std::string the_settled_epoch_is_held_until_all_nodes_have_replayed() {
     const std::lock_guard guard(mutex);
     const EpochBlock& epochs = cluster.control().epochs;
     const auto settled = [&] { return epochs.settled.load(std::memory_order_relaxed); };
+    if (operation == ControlOperation::replay_wait) ++waiting;
     if (operation == ControlOperation::replay_wait && cleans == 0) {
       await_ticks(epochs);
       check(settled() == 0, "the settled epoch has risen before the end of the replay");
       ++waits;
+    } else if (operation == ControlOperation::replay_exchange) {
+      check(waits >= 2 && waiting == 0, "records are exchanged while a node replays its files");
+      check(settled() == 0, "the settled epoch has risen before the exchange");
+      ++exchanges;
     } else if (operation == ControlOperation::replay_clean) {
       check(settled() + 1 >= cluster.control().start_epoch,
             "tombstones are removed before the settled epoch has reached the cut");
       ++cleans;
     }
   };
+  cluster.after_call = [&](uint32_t, ControlOperation operation, const Json&) {
+    const std::lock_guard guard(mutex);
+    if (operation == ControlOperation::replay_wait) --waiting;
+  };
   cluster.start();
-  check(waits >= 2 && cleans == 2, "a node was not asked to replay");
+  check(waits >= 4 && exchanges == 2 && cleans == 2, "a node was not asked to replay");
   const std::string number = call(cluster, "test.get_number", "");
   if (problem.empty() && number != "7") problem = "the record has the value " + number;
   cluster.before_call = {};
+  cluster.after_call = {};
   return problem;
 }
 

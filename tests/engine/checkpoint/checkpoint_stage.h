@@ -12,6 +12,7 @@
 #include "engine/mastertree/inspect.h"
 #include "shared/base/try.h"
 #include "tests/engine/checkpoint/random_work.h"
+#include "tests/engine/gleaner/locked_file_system.h"
 #include "tests/engine/log/logged_cluster.h"
 
 namespace atolldb::test {
@@ -203,6 +204,8 @@ class RecoveredCluster {
   const ReplayCounters& counters() const { return counters_; }
   /// Returns the number of records that had no room beside tombstones.
   size_t blocked() const { return blocked_; }
+  /// Returns the number of records that parts have given to others.
+  uint64_t given() const { return given_; }
   TestCluster& cluster() { return cluster_; }
 
   Content content() {
@@ -231,6 +234,9 @@ class RecoveredCluster {
     for (uint32_t share = 0; share < options.shares; ++share) {
       Part& part = *parts.emplace_back(std::make_unique<Part>());
       part.state.share = {share, options.shares, image.cut_epoch};
+      part.state.given.file_system = &given_files_;
+      part.state.given.directory = "/given";
+      part.state.given.node = share;
       for (StorageControl* storage : storages.all()) part.state.storages[storage->id] = storage;
       for (uint32_t i = 0; i < cluster_.worker_count(); ++i) {
         part.replayers.push_back(
@@ -238,8 +244,9 @@ class RecoveredCluster {
       }
     }
     for (const auto& part : parts) {
-      ATOLL_TRY(replay_files(image, options, part->replayers));
+      ATOLL_TRY(replay_files(image, options, *part));
     }
+    ATOLL_TRY(exchange(parts));
     cluster_.view().control->epochs.settled.store(image.cut_epoch, std::memory_order_release);
     for (StorageControl* storage : storages.all()) {
       remove_tombstones(*cluster_.worker(0).context, *storage);
@@ -250,23 +257,56 @@ class RecoveredCluster {
     return check();
   }
 
-  Result<void> replay_files(const CrashImage& image, const RecoveryOptions& options,
-                            Replayers replayers) {
+  /// Replays the files of the part. Each file has one part.
+  Result<void> replay_files(const CrashImage& image, const RecoveryOptions& options, Part& part) {
     const RunTasks run = on_threads(cluster_.worker_count());
+    const auto is_own = [&](const std::vector<SizedFile>& files, size_t file) {
+      return divide_files(files, options.shares)[file] == part.state.share.number;
+    };
     ATOLL_ASSIGN(const auto checkpoint, newest_checkpoint(*image.checkpoints, "/data"));
     const uint64_t first = checkpoint ? checkpoint->replay_epoch : image.start_epoch;
     if (checkpoint) {
-      ATOLL_TRY(
-          replay_checkpoint(*image.checkpoints, *checkpoint, image.cut_epoch, replayers, run));
+      std::vector<SizedFile> sized;
+      for (const auto& file : checkpoint->files) sized.push_back({file.node, file.bytes});
+      std::vector<size_t> own;
+      for (size_t i = 0; i < sized.size(); ++i) {
+        if (is_own(sized, i)) own.push_back(i);
+      }
+      ATOLL_TRY(replay_checkpoint(*image.checkpoints, *checkpoint, own, image.cut_epoch,
+                                  part.replayers, run));
     }
-    if (image.cut_epoch >= first) {
-      ATOLL_ASSIGN(const auto files,
-                   log_files_to_replay(*image.logs, image.streams(), first, options.order));
-      ATOLL_TRY(replay_log(*image.logs, files, replayers, run));
+    if (image.cut_epoch < first) return {};
+    ATOLL_ASSIGN(const auto files,
+                 log_files_to_replay(*image.logs, image.streams(), first, options.order));
+    std::vector<SizedFile> sized;
+    for (const LogReplayFile& file : files) sized.push_back({file.stream.node, 1});
+    std::vector<LogReplayFile> own;
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (is_own(sized, i)) own.push_back(files[i]);
     }
-    ATOLL_TRY(finish_replay(replayers, run));
-    counters_ += counters_of(replayers);
-    blocked_ += replayers.front()->state().blocked.records().size();
+    return replay_log(*image.logs, own, part.replayers, run);
+  }
+
+  /// All parts have replayed their files: each takes what the others have given, and ends.
+  Result<void> exchange(const std::vector<std::unique_ptr<Part>>& parts) {
+    const RunTasks run = on_threads(cluster_.worker_count());
+    std::vector<std::vector<GivenFile>> for_part(parts.size());
+    for (const auto& part : parts) {
+      ATOLL_ASSIGN(const auto given, give_records(part->replayers, run));
+      // As between processes.
+      ATOLL_ASSIGN(const auto files, decode_given_files(encode_given_files(given)));
+      for (const GivenFile& file : files) {
+        given_ += file.run.records;
+        for_part[file.to].push_back(file);
+      }
+    }
+    for (const auto& part : parts) {
+      const auto& files = for_part[part->state.share.number];
+      ATOLL_TRY(take_records(given_files_, files, part->replayers, run));
+      ATOLL_TRY(finish_replay(part->replayers, run));
+      counters_ += counters_of(part->replayers);
+      blocked_ += part->state.blocked.records().size();
+    }
     return {};
   }
 
@@ -282,6 +322,8 @@ class RecoveredCluster {
   }
 
   TestCluster cluster_;
+  MemoryFileSystem given_memory_;
+  LockedFileSystem given_files_{given_memory_};
 
  public:
   StagedStorages storages;
@@ -289,6 +331,7 @@ class RecoveredCluster {
  private:
   ReplayCounters counters_;
   size_t blocked_ = 0;
+  uint64_t given_ = 0;
   std::string problem_;
 };
 

@@ -37,7 +37,7 @@ uint32_t share_of(KeyRecord record, const StorageControl& storage, uint32_t coun
   uint32_t found = count;
   uint32_t shares = 0;
   for (uint32_t number = 0; number < count; ++number) {
-    if (!ReplayShare{number, count, kLastEpoch}.has(record.record(), &storage)) continue;
+    if (!ReplayShare{number, count, kLastEpoch}.has(record.record(), storage)) continue;
     found = number;
     ++shares;
   }
@@ -109,6 +109,39 @@ TEST(ReplayShares, OfArraysHashesAndHeapsAreRanges) {
     return KeyRecord(LogType::insert, std::string(reinterpret_cast<const char*>(&slice), 8), 5);
   });
   ascend(StorageType::sequential, [](uint64_t i) { return KeyRecord(LogType::append, "", i + 1); });
+}
+
+TEST(ReplayFiles, HaveOneProcessEachAndAreBalanced) {
+  std::mt19937_64 random(seed());
+  for (int round = 0; round < 2000; ++round) {
+    const auto count = static_cast<uint32_t>(1 + random() % 6);
+    std::vector<SizedFile> files(random() % 30);
+    uint64_t total = 0;
+    uint64_t largest = 0;
+    for (SizedFile& file : files) {
+      file = {static_cast<uint32_t>(random() % 8), random() % 100};
+      total += file.bytes;
+      largest = std::max(largest, file.bytes);
+    }
+    const auto owners = divide_files(files, count);
+    ASSERT_EQ(owners.size(), files.size());
+    EXPECT_EQ(owners, divide_files(files, count));
+    std::vector<uint64_t> loads(count);
+    for (size_t i = 0; i < files.size(); ++i) {
+      ASSERT_LT(owners[i], count);
+      loads[owners[i]] += files[i].bytes;
+    }
+    for (const uint64_t load : loads) EXPECT_LE(load, total / count + 1 + largest);
+  }
+}
+
+TEST(ReplayFiles, StayWithTheNodeThatWroteThem) {
+  EXPECT_EQ(divide_files(std::vector<SizedFile>{{1, 5}, {0, 5}, {1, 3}, {0, 3}}, 2),
+            (std::vector<uint32_t>{1, 0, 1, 0}));
+  // Node 0 wrote most bytes, and node 2 takes part no more.
+  EXPECT_EQ(divide_files(std::vector<SizedFile>{{0, 8}, {0, 4}, {1, 4}, {2, 4}}, 2),
+            (std::vector<uint32_t>{0, 1, 1, 0}));
+  EXPECT_EQ(divide_files(std::vector<SizedFile>{{0, 4}, {1, 4}}, 1), (std::vector<uint32_t>{0, 0}));
 }
 
 }  // namespace

@@ -93,6 +93,25 @@ TEST(Replay, RestoresTheContentOfTheCut) {
   }
 }
 
+/// Each part of a replay reads other files, and gives the others what belongs to their shares.
+TEST(Replay, PartsGiveEachOtherUpdatesAndAppends) {
+  const uint64_t seed_value = seed();
+  InTurn work(seed_value, 2, 2);
+  ASSERT_EQ(work.run(2000), "") << "seed " << seed_value;
+  const CrashImage image = work.stage.crash();
+  const Content expected = content_at(work.works, image.cut_epoch);
+  RecoveredCluster alone(image, {});
+  EXPECT_EQ(alone.given(), 0u);
+  for (const uint32_t shares : {2u, 3u}) {
+    RecoveredCluster recovered(image, {.threads = 2, .shares = shares});
+    EXPECT_EQ(recovered.problem(), "") << "seed " << seed_value;
+    EXPECT_TRUE(recovered.content() == expected) << "seed " << seed_value;
+    EXPECT_GT(recovered.given(), 0u) << "seed " << seed_value;
+    EXPECT_EQ(recovered.counters().records, alone.counters().records) << "seed " << seed_value;
+    EXPECT_EQ(recovered.counters().bytes, alone.counters().bytes) << "each file is read once";
+  }
+}
+
 TEST(Replay, HasTheSameResultInAnyOrderAndOverwritesLessInReverse) {
   const uint64_t first = seed();
   for (uint64_t round = 0; round < rounds(3, 20, 1); ++round) {
@@ -344,12 +363,16 @@ TEST(Replay, IgnoresTheTornTailAfterTheCut) {
 }
 
 /// Recovers in both orders. Each replay keeps one record or tombstone for which a page has no room.
+/// Replays of several parts may read the files in an order in which there is room.
 void expect_one_blocked(const CrashImage& image, const Content& expected) {
   for (const auto order : {ReplayOrder::newest_first, ReplayOrder::oldest_first}) {
-    RecoveredCluster recovered(image, {.order = order});
-    EXPECT_EQ(recovered.problem(), "");
-    EXPECT_EQ(recovered.blocked(), 1u);
-    EXPECT_TRUE(recovered.content() == expected);
+    for (uint32_t shares = 1; shares <= 4; ++shares) {
+      RecoveredCluster recovered(image, {.order = order, .shares = shares});
+      EXPECT_EQ(recovered.problem(), "") << shares;
+      EXPECT_LE(recovered.blocked(), 1u) << shares;
+      EXPECT_TRUE(shares > 1 || recovered.blocked() == 1);
+      EXPECT_TRUE(recovered.content() == expected) << shares;
+    }
   }
 }
 
@@ -425,6 +448,97 @@ TEST(Replay, FindsNoRoomForADeletionAndKeepsTheKeyDeleted) {
   expected.tree[left] = large;
   expected.tree[filler] = large.substr(0, filler_bytes);
   expect_one_blocked(stage.crash(), expected);
+}
+
+/// A record for Replayer::replay.
+struct MadeRecord {
+  MadeRecord(const StorageControl& storage, LogType type, const std::string& key, uint64_t epoch,
+             const std::string& payload = {}) {
+    record().type = type;
+    record().storage_id = storage.id;
+    record().key_bytes = static_cast<uint16_t>(key.size());
+    record().payload_bytes = static_cast<uint16_t>(payload.size());
+    record().length = LogRecord::bytes(record().key_bytes, record().payload_bytes);
+    record().vid = Vid::make(epoch, 1).word();
+    CHECK(record().length <= bytes.size());
+    std::memcpy(record().key(), key.data(), key.size());
+    std::memcpy(record().payload(), payload.data(), payload.size());
+  }
+  LogRecord& record() { return *reinterpret_cast<LogRecord*>(bytes.data()); }
+
+  alignas(LogRecord) std::array<std::byte, 4096> bytes{};
+};
+
+/// Two parts find no room for versions of a key: one for its deletion, the other for an older
+/// version of it and an update (R100). `deleting`: the part that has the deletion.
+void expect_blocked_versions_to_meet(uint32_t deleting) {
+  TestClusterOptions options;
+  options.clock = false;
+  options.start_epoch = 100;
+  TestCluster cluster(1, 1, options);
+  const StagedStorages storages(cluster);
+  MemoryFileSystem files;
+  std::array<ReplayState, 2> states;
+  std::array<std::vector<std::unique_ptr<Replayer>>, 2> parts;
+  for (uint32_t share = 0; share < 2; ++share) {
+    states[share].share = {share, 2, 50};
+    states[share].given.file_system = &files;
+    states[share].given.directory = "/given";
+    states[share].given.node = share;
+    for (StorageControl* storage : storages.all()) states[share].storages[storage->id] = storage;
+    parts[share].push_back(
+        std::make_unique<Replayer>(states[share], *cluster.worker(0).transaction));
+  }
+  const auto replay = [&](uint32_t part, LogType type, const std::string& key, uint64_t epoch,
+                          const std::string& payload = {}) {
+    MadeRecord made(*storages.tree, type, key, epoch, payload);
+    const auto done = parts[part][0]->replay(made.record(), "test");
+    ASSERT_TRUE(done) << done.error().message;
+  };
+  // These keys have one slice, so they need one page. Two of them take its room.
+  const std::string key = std::string("a\0", 2);
+  const std::string first = "a";
+  const std::string second = std::string("a\0\0", 3);
+  const std::string large(MasterTree::kMaxPayloadBytes, 'x');
+  replay(deleting, LogType::insert, first, 20, large);
+  std::string filler = large;
+  const auto is_stored = [&] { return states[deleting].blocked.records().empty(); };
+  for (replay(deleting, LogType::insert, second, 20, filler); !is_stored();
+       replay(deleting, LogType::insert, second, 20, filler)) {
+    states[deleting].blocked.records().clear();
+    filler.pop_back();
+  }
+  replay(deleting, LogType::erase, key, 15);
+  replay(1 - deleting, LogType::insert, key, 10, large);
+  replay(1 - deleting, LogType::update, key, 12, "yyy");
+  ASSERT_EQ(states[0].blocked.records().size(), 1u);
+  ASSERT_EQ(states[1].blocked.records().size(), 1u);
+  std::vector<std::vector<GivenFile>> given(2);
+  for (const auto& part : parts) {
+    cluster.worker(0).context->leave();
+    const auto finished = give_records(part, run_in_turn);
+    ASSERT_TRUE(finished) << finished.error().message;
+    for (const GivenFile& file : *finished) given[file.to].push_back(file);
+  }
+  for (uint32_t share = 0; share < 2; ++share) {
+    ASSERT_TRUE(take_records(files, given[share], parts[share], run_in_turn));
+    const auto finished = finish_replay(parts[share], run_in_turn);
+    ASSERT_TRUE(finished) << finished.error().message;
+  }
+  cluster.view().control->epochs.settled.store(50, std::memory_order_release);
+  remove_tombstones(*cluster.worker(0).context, *storages.tree);
+  for (const auto& part : parts) {
+    const auto finished = finish_blocked(part);
+    EXPECT_TRUE(finished) << finished.error().message;
+  }
+  std::string problem;
+  const Content content = read_content(cluster.worker(0), storages, problem);
+  EXPECT_EQ(problem, "");
+  EXPECT_EQ(content.tree, (std::map<std::string, std::string>{{first, large}, {second, filler}}));
+}
+
+TEST(Replay, BlockedVersionsOfARecordMeetInOnePart) {
+  for (const uint32_t deleting : {0u, 1u}) expect_blocked_versions_to_meet(deleting);
 }
 
 TEST(Replay, TakesPartInALaterCheckpoint) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/given_records.h"
+#include "engine/gleaner/sorted_run.h"
 #include "engine/mastertree/inspect.h"
 #include "shared/base/try.h"
 #include "shared/file/forwarding_file_system.h"
@@ -188,11 +190,16 @@ class ReplayedCluster {
   Result<void> replay() {
     const Json plan = {{"plan", to_binary(encode_replay_plan(plan_))}};
     ATOLL_TRY(nodes.ask_all(Op::replay_begin, plan));
+    ATOLL_ASSIGN(read, nodes.ask_all(Op::replay_wait, {{"timeout_ms", 60'000}}));
+    ATOLL_TRY(exchange());
     ATOLL_ASSIGN(ended, nodes.ask_all(Op::replay_wait, {{"timeout_ms", 60'000}}));
     cluster.view().control->epochs.settled.store(plan_.cut_epoch, std::memory_order_release);
     std::set<uint32_t> tombstones;
-    for (const Json& each : ended)
-      tombstones.merge(each.at("tombstones").get<std::set<uint32_t>>());
+    for (const auto& answers : {read, ended}) {
+      for (const Json& each : answers) {
+        tombstones.merge(each.at("tombstones").get<std::set<uint32_t>>());
+      }
+    }
     std::vector<Json> shares(nodes.count(), Json::array());
     for (const uint32_t id : tombstones) shares[id % nodes.count()].push_back(id);
     for (uint32_t node = 0; node < nodes.count(); ++node) {
@@ -208,9 +215,29 @@ class ReplayedCluster {
   StagedStorages storages;
   LockedFileSystem files;
   ServiceNodes nodes;
-  std::vector<Json> ended;  // answers of the nodes after the files
+  std::vector<Json> read;   // answers of the nodes after the files
+  std::vector<Json> ended;  // those after the exchange
+  uint64_t given = 0;       // records that nodes have given to others
 
  private:
+  /// Lets each node take what the others have given to it.
+  Result<void> exchange() {
+    std::vector<std::vector<GivenFile>> for_node(nodes.count());
+    for (const Json& each : read) {
+      EXPECT_EQ(each.at("division"), read.front().at("division"));
+      ATOLL_ASSIGN(const auto given_files, decode_given_files(*find_binary(each, "given")));
+      for (const GivenFile& file : given_files) {
+        given += file.run.records;
+        for_node[file.to].push_back(file);
+      }
+    }
+    for (uint32_t node = 0; node < nodes.count(); ++node) {
+      ATOLL_TRY(nodes.ask(node, Op::replay_exchange,
+                          {{"given", to_binary(encode_given_files(for_node[node]))}}));
+    }
+    return {};
+  }
+
   static TestClusterOptions options(const ReplayPlan& plan) {
     TestClusterOptions options;
     options.clock = false;
@@ -254,8 +281,12 @@ TEST(CheckpointServiceTest, NodesReplayTogetherWhatNodesHaveWritten) {
       const Content expected = content_at(silo.works, plan.cut_epoch);
       EXPECT_TRUE(content == expected)
           << content.sizes() << ", expected " << expected.sizes() << ", seed " << first + round;
-      // Every node has replayed a share.
-      for (const Json& each : replayed.ended) EXPECT_GT(each.at("records").get<uint64_t>(), 0u);
+      // Every node has replayed a part of the files.
+      for (const Json& each : replayed.read) EXPECT_GT(each.at("records").get<uint64_t>(), 0u);
+      EXPECT_EQ(replayed.given != 0, nodes > 1) << "seed " << first + round;
+      for (uint32_t node = 0; node < nodes; ++node) {
+        EXPECT_TRUE(list_sorted_runs(*image, "/data", node)->empty()) << "given files are left";
+      }
     }
   }
 }
@@ -287,16 +318,21 @@ TEST(CheckpointServiceTest, NodesReplayAllRecordsAndEachOnce) {
   ASSERT_EQ(silo.work(800), "");
   ASSERT_EQ(message_of(silo.take_checkpoint(1)), "");
   ASSERT_EQ(silo.work(800), "");
-  uint64_t together = 0;
   const auto image = silo.logged.files().copy();
   ReplayedCluster two(*image, silo.plan(), 2, 1);
   ASSERT_EQ(message_of(two.replay()), "") << "seed " << seed_value;
-  for (const Json& each : two.ended) together += each.at("records").get<uint64_t>();
+  const auto together = [&](const char* name) {
+    uint64_t sum = 0;
+    for (const Json& each : two.ended) sum += each.at(name).get<uint64_t>();
+    return sum;
+  };
   ReplayedCluster one(*image, silo.plan(), 1, 2);
   ASSERT_EQ(message_of(one.replay()), "") << "seed " << seed_value;
-  EXPECT_EQ(one.ended.front().at("records").get<uint64_t>(), together) << "seed " << seed_value;
-  // Each node reads all files.
-  EXPECT_EQ(one.ended.front().at("bytes"), two.ended.front().at("bytes"));
+  EXPECT_EQ(one.ended.front().at("records"), together("records")) << "seed " << seed_value;
+  // Each file is read by one node.
+  EXPECT_EQ(one.ended.front().at("bytes"), together("bytes"));
+  EXPECT_EQ(one.ended.front().at("bytes_total"), together("bytes_total"));
+  for (const Json& each : two.ended) EXPECT_GT(each.at("bytes").get<uint64_t>(), 0u);
   EXPECT_LE(one.ended.front().at("bytes"), one.ended.front().at("bytes_total"));
 }
 
@@ -467,10 +503,17 @@ TEST(CheckpointServiceTest, TheStepsOfAReplayHaveTheirOrder) {
   EXPECT_FALSE(nodes.ask(0, Op::replay_wait, Json::object()));
   EXPECT_FALSE(nodes.ask(0, Op::replay_clean, {{"storages", Json::array()}}));
   EXPECT_FALSE(nodes.ask(0, Op::replay_end, Json::object()));
+  const Json given = {{"given", to_binary(encode_given_files({}))}};
+  EXPECT_FALSE(nodes.ask(0, Op::replay_exchange, given));
   const Json plan = {{"plan", to_binary(encode_replay_plan(silo.plan()))}};
   ASSERT_TRUE(nodes.ask(0, Op::replay_begin, plan));
   EXPECT_FALSE(nodes.ask(0, Op::replay_begin, plan)) << "a second replay";
   ASSERT_TRUE(nodes.ask(0, Op::replay_wait, {{"timeout_ms", 60'000}}));
+  EXPECT_FALSE(nodes.ask(0, Op::replay_clean, {{"storages", Json::array()}})) << "no exchange";
+  EXPECT_FALSE(nodes.ask(0, Op::replay_exchange, {{"given", to_binary({})}})) << "no list of files";
+  ASSERT_TRUE(nodes.ask(0, Op::replay_exchange, given));
+  ASSERT_TRUE(nodes.ask(0, Op::replay_wait, {{"timeout_ms", 60'000}}));
+  EXPECT_FALSE(nodes.ask(0, Op::replay_exchange, given));
   EXPECT_FALSE(nodes.ask(0, Op::replay_end, Json::object())) << "tombstones are not removed";
   ASSERT_TRUE(nodes.ask(0, Op::replay_clean, {{"storages", Json::array()}}));
   ASSERT_TRUE(nodes.ask(0, Op::replay_wait, {{"timeout_ms", 60'000}}));
