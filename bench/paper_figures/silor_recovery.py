@@ -119,11 +119,12 @@ class KilledCluster:
         return self.status()["checkpoints"]["replay"]
 
 
-def recovery_row(name, records, cluster, nodes):
-    """Returns the row of the latest replay. Every node reads all files, and the counters are sums.
+def recovery_row(name, records, cluster):
+    """Returns the row of the latest replay. Each file is read by one node, and the counters are
+    sums over the nodes.
     """
     replay = cluster.replay()
-    seconds, megabytes = replay["ms"] / 1000, replay["bytes"] / nodes / 1e6
+    seconds, megabytes = replay["ms"] / 1000, replay["bytes"] / 1e6
     return [name, records, cluster.log_files, megabytes, seconds, megabytes / max(seconds, 1e-3),
             replay["inserted"], replay["overwritten"], replay["older"]]
 
@@ -136,7 +137,7 @@ def tpcc_row(bench, options):
         cluster.atoll("checkpoint", "take")
         cluster.change(min(options.seconds, TPCC_SECONDS))
         cluster.recover()
-        return recovery_row("TPC-C, checkpoint and log", "", cluster, options.nodes)
+        return recovery_row("TPC-C, checkpoint and log", "", cluster)
 
 
 def recovery(bench, options):
@@ -156,7 +157,7 @@ def recovery(bench, options):
                 # The log grows with the checkpoint.
                 cluster.change(max(1, options.seconds * records // options.records))
                 cluster.recover()
-                row = recovery_row(name, records, cluster, options.nodes)
+                row = recovery_row(name, records, cluster)
                 rows.append(row)
                 lines.setdefault(name, []).append([row[MEGABYTES], row[SECONDS]])
                 if records != options.records:
@@ -164,7 +165,7 @@ def recovery(bench, options):
                 # The log that was replayed is kept until the next checkpoint.
                 cluster.set_order(OLDEST)
                 cluster.recover()
-                again = recovery_row(f"{name}, oldest file first", records, cluster, options.nodes)
+                again = recovery_row(f"{name}, oldest file first", records, cluster)
                 rows.append(again)
                 overwritten[name] = row[OVERWRITTEN] / max(1, again[OVERWRITTEN])
     rows.append(tpcc_row(bench, options))

@@ -33,7 +33,7 @@ def recovery_of(bench, options, record):
         cluster.change(options.seconds)
         cluster.recover()
         replay = cluster.replay()
-        return replay["ms"] / 1000, replay["bytes"] / options.nodes / 1e6, cluster.committed / 1e6
+        return replay["ms"] / 1000, replay["bytes"] / 1e6, cluster.committed / 1e6
 
 
 def whole(bench, options):
