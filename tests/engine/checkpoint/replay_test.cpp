@@ -493,6 +493,7 @@ void expect_blocked_versions_to_meet(uint32_t deleting) {
                           const std::string& payload = {}) {
     MadeRecord made(*storages.tree, type, key, epoch, payload);
     const auto done = parts[part][0]->replay(made.record(), "test");
+    parts[part][0]->writer().end();  // the parts have the same transaction
     ASSERT_TRUE(done) << done.error().message;
   };
   // These keys have one slice, so they need one page. Two of them take its room.
