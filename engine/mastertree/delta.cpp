@@ -121,14 +121,16 @@ bool writes_to_delta(const StorageControl& storage, const MissingPage& missing) 
           may_have_mark(storage, missing.pointer));
 }
 
-Status register_absent_from_delta(Transaction& txn, const Location& location) {
+Status register_absent_from_delta(Transaction& txn, const Location& location, Bytes key,
+                                  Vid below) {
   if (location.page == nullptr) {
     DCHECK(txn.worker().cluster_failed() || fault::no_delta_mark);
     return Status::cluster_failed;
   }
   return fault::absence_from_delta_unregistered
              ? Status::ok
-             : txn.register_page(&location.page->header, location.version);
+             : txn.register_absence(&location.page->header, location.version,
+                                    key.subspan(location.key_at), below);
 }
 
 Status reserve_in_delta(Transaction& txn, StorageControl& storage, const Location& cold, Bytes key,
@@ -169,7 +171,9 @@ Status reserve_in_delta(Transaction& txn, StorageControl& storage, const Locatio
       if (location.record == nullptr && !record.exists && absent == Absent::stays) {
         if (txn.has_lost_write(storage.id, key)) return txn.miss_own_write();
         status = txn.register_pointer(missing.pointer, missing.view.page.word());
-        if (status == Status::ok) status = register_absent_from_delta(txn, location);
+        if (status == Status::ok) {
+          status = register_absent_from_delta(txn, location, key, Vid());
+        }
         return status == Status::ok ? Status::not_found : status;
       }
     }

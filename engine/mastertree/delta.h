@@ -83,8 +83,8 @@ Status settle_add(Transaction& txn, StorageControl& storage, Bytes key);
 /// Does so for all keys of the storage, before a scan.
 Status settle_adds(Transaction& txn, StorageControl& storage);
 
-/// Registers that the delta tree has no record at `location`, where a search for a key has ended
-/// (R79).
-Status register_absent_from_delta(Transaction& txn, const Location& location);
+/// Registers that the delta tree has no record of `key`, for which a search has ended at `location`
+/// (R79, R109). `below`: version of the snapshot's record, or 0 if the snapshot lacks the key.
+Status register_absent_from_delta(Transaction& txn, const Location& location, Bytes key, Vid below);
 
 }  // namespace atolldb

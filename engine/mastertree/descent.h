@@ -133,6 +133,12 @@ ATOLL_HOOK(after_adoption, InteriorPage*, uint32_t)
 /// has reserved two pages.
 void rebuild_interior(WorkerContext& worker, InteriorPage* page);
 
+/// Returns the border page that holds `slice` now and has not moved, and its version. Follows twins
+/// from `page` on. Returns null if the page was dropped, or if its mover has not set the twins yet:
+/// commits call this with locks held, and do not wait for a mover (R23).
+BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
+                         PageVersion& version);
+
 /// Replaces `record`, which is relocated, by the current record of its key. Follows the twins of
 /// its page, and next layers. Takes no locks, so the result may already be stale. `payload_at`:
 /// bytes from head to payload. Returns false if the key has no record any more: a compaction

@@ -62,6 +62,17 @@ Status read_below(Transaction& txn, const StorageControl& storage, const Locatio
                               request);
 }
 
+/// Reads a key of the snapshot, for which the delta tree has no record. `absent`: where the search
+/// in the delta tree has ended.
+Status read_unchanged(Transaction& txn, const StorageControl& storage, const Location& cold,
+                      const Location& absent, Bytes key, TreeRead& request) {
+  DCHECK(cold.missing.view.page.has_delta() && absent.record == nullptr);
+  request.seen = {};
+  const Status found = read_below(txn, storage, cold, key, request);
+  const Status status = register_absent_from_delta(txn, absent, key, request.seen);
+  return status == Status::ok ? found : status;
+}
+
 /// Sets `request.seen` to the version of the snapshot's record, or to 0 if the snapshot lacks it:
 /// this transaction has written an open record, and its own write does not change the version.
 Status find_version_below(Transaction& txn, const Location& cold, Bytes key, TreeRead& request) {
@@ -124,8 +135,7 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
         cold = location;
         location = locate(txn.worker(), storage, key, delta_link(storage));
         if (location.record == nullptr) {
-          status = register_absent_from_delta(txn, location);
-          return status == Status::ok ? read_below(txn, storage, *cold, key, request) : status;
+          return read_unchanged(txn, storage, *cold, location, key, request);
         }
         if (must_close(txn, storage, location, key)) [[unlikely]] {
           status = reserve_in_delta(txn, storage, *cold, key, 0, Absent::stays, location);

@@ -24,10 +24,9 @@ TreePage* child_of(WorkerContext& worker, InteriorPage* page, PageVersion versio
   return child->contains(slice) ? child : nullptr;
 }
 
-/// Returns the border page that holds `slice` now and has not moved. Follows twins from `page` on.
-/// The twins of a packed page lead to its parent (R101). Returns null if the page was dropped, or
-/// if its mover has not set the twins yet. Commits call this with locks held, and do not wait for a
-/// mover that may have been descheduled (R23).
+}  // namespace
+
+/// The twins of a packed page lead to its parent (R101).
 BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
                          PageVersion& version) {
   for (;;) {
@@ -49,8 +48,6 @@ BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
     reach(SyncPoint::tracking);
   }
 }
-
-}  // namespace
 
 bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at) {
   // Arrays have no twins: if a record of an array is moved, its page was dropped (R8).

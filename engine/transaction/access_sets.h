@@ -2,9 +2,12 @@
 // fixed, and they are private to the worker.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "engine/format/vid.h"
 #include "shared/base/check.h"
@@ -52,6 +55,21 @@ struct PageVersionEntry {
   PageHeader* page;
   PageVersion seen;
 };
+
+/// A border page in which a look-up has not found a key, and the key. If other keys were inserted
+/// into the page, the commit searches for the key again (R109).
+struct AbsenceEntry {
+  static constexpr size_t kMaxKeyBytes = 38;
+
+  PageHeader* page;
+  PageVersion seen;
+  Vid below;  // version of the snapshot's record of the key; 0 if the snapshot lacks the key
+  uint16_t key_bytes;
+  std::array<std::byte, kMaxKeyBytes> key;  // from the layer of the page on
+
+  std::span<const std::byte> key_span() const { return {key.data(), key_bytes}; }
+};
+static_assert(sizeof(AbsenceEntry) == 64);
 
 /// A version or directory word of a sequential storage that a scan depends on (R17).
 struct WordEntry {

@@ -382,7 +382,7 @@ Status CommitProtocol::verify_pages() {
       return Status::phantom;
     }
   }
-  return Status::ok;
+  return txn_.absences_.empty() ? Status::ok : verify_absences();
 }
 
 /// Loads the lock first, then the VID. Consider a writer that had passed its own verification when

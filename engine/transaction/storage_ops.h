@@ -9,6 +9,7 @@
 
 #include "engine/format/log_record.h"
 #include "engine/format/vid.h"
+#include "engine/transaction/access_sets.h"
 #include "engine/transaction/worker_context.h"
 #include "shared/base/status.h"
 #include "shared/memory/page_header.h"
@@ -27,6 +28,13 @@ struct StorageOps {
 
 extern const StorageOps kArrayOps;       // defined in engine/array/array.cpp
 extern const StorageOps kMastertreeOps;  // defined in engine/mastertree/track.cpp
+
+/// Searches again for the key of `entry`, from its page on (R109). Waits for nothing, so a commit
+/// may call it with locks held (R23). Returns true if the key is absent, or if it has a record in a
+/// page that was in place during the call; sets `record` to that record, or to null. Returns false
+/// if that is not known, or if a committed record may have been removed from the page since the
+/// begin epoch of the worker. Defined in engine/mastertree/absence.cpp.
+bool search_absent_key(WorkerContext& worker, const AbsenceEntry& entry, RecordHead*& record);
 
 /// Returns the operations of the record's storage type. REQUIRES: the record belongs to an array or
 /// a Master-tree. Read sets and write sets have only such records.

@@ -17,6 +17,7 @@ Transaction::Transaction(WorkerContext& worker, const TransactionLimits& limits,
       reads_(limits.read_set),
       pointers_(limits.pointer_set),
       pages_(limits.page_version_set),
+      absences_(std::min(limits.page_version_set, kMaxAbsences)),
       words_(limits.page_version_set),
       appends_(kMaxAppends),
       write_index_(limits.write_set),
@@ -167,6 +168,7 @@ void Transaction::clear() {
   reads_.clear();
   pointers_.clear();
   pages_.clear();
+  absences_.clear();
   words_.clear();
   appends_.clear();
   filter_.fill(0);
@@ -269,6 +271,7 @@ Status Transaction::page_changed(PageHeader* page, PageVersion before, PageVersi
   DCHECK(before.counter() < after.counter() && before.count() <= after.count());
   DCHECK(!before.is_moved() && !after.is_moved());
   if (fault::keep_page_entry_on_reserve) return Status::ok;
+  absences_changed(page, before, after);
   for (PageVersionEntry& entry : pages_) {
     if (entry.page != page) continue;
     if (!is_word_before(entry.seen, before)) return fail(Status::phantom);
@@ -290,7 +293,7 @@ Status Transaction::page_replaced(PageHeader* page, PageVersion before,
                                   std::span<const ReadEntry> elided) {
   if (fault::keep_page_entry_on_reserve) return Status::ok;
   DCHECK(!before.is_moved() && !successors.empty());
-  bool depended = false;
+  bool depended = absences_replaced(page, before);
   for (uint32_t i = 0; i < pages_.size();) {
     if (pages_[i].page != page) {
       ++i;

@@ -191,6 +191,11 @@ class Transaction {
   }
   Status register_pointer(const DualPointer* pointer, uint64_t word);
   Status register_page(PageHeader* page, PageVersion seen);
+  /// Registers that `page`, a border page of a delta tree, lacks a key. `key`: its bytes from the
+  /// layer of the page on. `below`: version of the snapshot's record, or 0. If the key is long, or
+  /// there is no room for it, registers the page word alone (R109).
+  Status register_absence(PageHeader* page, PageVersion seen, std::span<const std::byte> key,
+                          Vid below);
   /// Adds a word of a sequential storage that a scan depends on (R17).
   Status register_word(const std::atomic<uint64_t>& word, uint64_t seen);
   /// R5: returns true if `pointer` is in the pointer set.
@@ -322,6 +327,9 @@ class Transaction {
   /// at most this number of read-set entries. Longer ones would stop many others, or search long.
   static constexpr uint32_t kMostReadsOfShort = 256;
 
+  /// Maximum number of absent keys that the commit can search for again (R109): 64 KiB.
+  static constexpr uint32_t kMaxAbsences = 1024;
+
   /// Maximum number of appends of a transaction: each may need a page, taken before the locks.
   static constexpr uint32_t kMaxAppends = PageAllocator::kMaxReserve;
 
@@ -342,6 +350,7 @@ class Transaction {
   uint32_t read_set_size() const { return reads_.size(); }
   uint32_t pointer_set_size() const { return pointers_.size(); }
   uint32_t page_version_set_size() const { return pages_.size(); }
+  uint32_t absence_set_size() const { return absences_.size(); }
 
  private:
   friend class CommitProtocol;
@@ -373,6 +382,12 @@ class Transaction {
   static bool is_readable(Vid vid) {
     return fault::use_dropped_pages ? !vid.is_being_written() : vid.is_in_place();
   }
+  /// R13: `page` has changed from `before` to `after`. An entry with another word stays as it is,
+  /// because the commit searches for its key again (R109).
+  void absences_changed(const PageHeader* page, PageVersion before, PageVersion after);
+  /// R13: this worker has replaced `page`. Removes the entries with the word `before`, and returns
+  /// whether there were any. The page words of the successors stand for them.
+  bool absences_replaced(const PageHeader* page, PageVersion before);
   WriteEntry* find_write_slow(const RecordRef& ref, std::span<const std::byte> key);
   static bool has_room_for(const RecordRef& ref, uint32_t payload_end);
   bool follow(RecordRef& ref, uint32_t payload_end);
@@ -452,6 +467,7 @@ class Transaction {
   FixedSet<ReadEntry> reads_;
   FixedSet<PointerEntry> pointers_;
   FixedSet<PageVersionEntry> pages_;
+  FixedSet<AbsenceEntry> absences_;
   FixedSet<WordEntry> words_;
   FixedSet<AppendEntry> appends_;
   WriteIndex write_index_;

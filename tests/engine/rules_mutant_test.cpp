@@ -11,6 +11,7 @@
 #include "tests/engine/hash/directory_rules.h"
 #include "tests/engine/hash/pack_rules.h"
 #include "tests/engine/hooks/rule_table.h"
+#include "tests/engine/install/absence_rules.h"
 #include "tests/engine/install/delta_rules.h"
 #include "tests/engine/install/drop_races.h"
 #include "tests/engine/install/install_races.h"
@@ -565,6 +566,14 @@ const Rule kRules[] = {
      [] { return records_stay_while_pointers_are_old(); }},
     {"AbsenceFromTheDeltaTreeIsVerified", Mutant::absence_from_delta_unregistered,
      [] { return absence_from_the_delta_tree_is_verified(); }},
+    {"WrittenKeysAreNoAbsences", Mutant::found_keys_are_absent,
+     [] { return written_keys_are_no_absences(false, true); }},
+    {"RecordsAboutToBeWrittenAreNoAbsences", Mutant::absences_ignore_locks,
+     [] { return records_about_to_be_written_are_no_absences(); }},
+    {"LongKeysBeingWrittenAreNoAbsences", Mutant::absences_ignore_writers,
+     [] { return long_keys_that_are_being_written_are_no_absences(); }},
+    {"DrainedKeysAreNoAbsences", Mutant::absences_forget_drains,
+     [] { return drained_keys_are_no_absences(); }},
     {"ScansMergeTheDeltaTree", Mutant::scans_skip_delta,
      [] { return scans_merge_the_delta_tree(); }},
     {"OpenRecordsHideNothing", Mutant::open_records_hide,

@@ -25,8 +25,8 @@ void add_counters(TestCluster& cluster, uint32_t workers_per_node, WorkloadResul
   }
 }
 
-/// Reads everything after all workers have ended. The content must be what they wrote, and the
-/// trees must be sound.
+}  // namespace
+
 void conclude(TestCluster& cluster, uint32_t workers_per_node, const WorkloadOptions& options,
               const WorkloadStorages& storages, History& history, WorkloadResult& result) {
   WorkloadWorker reader(options, storages, cluster.worker_count(), cluster.worker(0));
@@ -46,6 +46,8 @@ void conclude(TestCluster& cluster, uint32_t workers_per_node, const WorkloadOpt
   }
   result.verdict = check_history(history);
 }
+
+namespace {
 
 /// An in-memory file that a child process writes and its parent reads.
 class SharedFile {

@@ -22,6 +22,11 @@ struct WorkloadResult {
   std::string text() const;
 };
 
+/// Ends a run: reads everything after all workers have ended. The content must be what they wrote,
+/// and the trees must be sound. Checks `history`, and sets the rest of `result`.
+void conclude(TestCluster& cluster, uint32_t workers_per_node, const WorkloadOptions& options,
+              const WorkloadStorages& storages, History& history, WorkloadResult& result);
+
 /// Runs one worker per thread of this process.
 WorkloadResult run_in_threads(uint32_t nodes, uint32_t workers_per_node,
                               const WorkloadOptions& options);
