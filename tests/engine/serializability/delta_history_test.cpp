@@ -9,8 +9,8 @@
 namespace atolldb::test {
 
 inline void expect_sound_delta_history(bool is_layered, uint32_t keys) {
-  const WorkloadOptions options{.seed = seed(), .attempts = 100, .keys = keys, .increments = false};
-  const WorkloadResult result = run_with_delta_tree(4, rounds(30, 1'500), is_layered, options);
+  const WorkloadOptions options{.seed = seed(), .attempts = 25, .keys = keys, .increments = false};
+  const WorkloadResult result = run_with_delta_tree(4, rounds(120, 6'000), is_layered, options);
   std::printf("%s\n", result.text().c_str());
   EXPECT_TRUE(result.is_sound()) << result.text();
   EXPECT_GT(result.commits * 10, result.attempts);
