@@ -1,4 +1,4 @@
-// The second search for a key that a look-up has not found (R109).
+// The second search for a key that a look-up has not found (R108).
 #include <cstring>
 
 #include "engine/hooks/mutants.h"

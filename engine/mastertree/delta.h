@@ -84,7 +84,7 @@ Status settle_add(Transaction& txn, StorageControl& storage, Bytes key);
 Status settle_adds(Transaction& txn, StorageControl& storage);
 
 /// Registers that the delta tree has no record of `key`, for which a search has ended at `location`
-/// (R79, R109). `below`: version of the snapshot's record, or 0 if the snapshot lacks the key.
+/// (R79, R108). `below`: version of the snapshot's record, or 0 if the snapshot lacks the key.
 Status register_absent_from_delta(Transaction& txn, const Location& location, Bytes key, Vid below);
 
 }  // namespace atolldb

@@ -57,7 +57,7 @@ struct PageVersionEntry {
 };
 
 /// A border page in which a look-up has not found a key, and the key. If other keys were inserted
-/// into the page, the commit searches for the key again (R109).
+/// into the page, the commit searches for the key again (R108).
 struct AbsenceEntry {
   static constexpr size_t kMaxKeyBytes = 38;
 

@@ -95,7 +95,7 @@ class CommitProtocol {
   ATOLL_STEP Status verify_reads();
   ATOLL_STEP Status verify_pointers();
   ATOLL_STEP Status verify_pages();
-  /// R109, in commit_absences.cpp.
+  /// R108, in commit_absences.cpp.
   Status verify_absences();
   bool is_still_absent(const AbsenceEntry& entry);
   struct Probe {

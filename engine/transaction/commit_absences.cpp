@@ -1,5 +1,5 @@
 // Absent keys of delta trees: their registration, and the steps of the commit that verify them
-// (R109).
+// (R108).
 #include <algorithm>
 
 #include "engine/hooks/mutants.h"

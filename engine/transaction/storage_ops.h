@@ -29,7 +29,7 @@ struct StorageOps {
 extern const StorageOps kArrayOps;       // defined in engine/array/array.cpp
 extern const StorageOps kMastertreeOps;  // defined in engine/mastertree/track.cpp
 
-/// Searches again for the key of `entry`, from its page on (R109). Waits for nothing, so a commit
+/// Searches again for the key of `entry`, from its page on (R108). Waits for nothing, so a commit
 /// may call it with locks held (R23). Returns true if the key is absent, or if it has a record in a
 /// page that was in place during the call; sets `record` to that record, or to null. Returns false
 /// if that is not known, or if a committed record may have been removed from the page since the

@@ -193,7 +193,7 @@ class Transaction {
   Status register_page(PageHeader* page, PageVersion seen);
   /// Registers that `page`, a border page of a delta tree, lacks a key. `key`: its bytes from the
   /// layer of the page on. `below`: version of the snapshot's record, or 0. If the key is long, or
-  /// there is no room for it, registers the page word alone (R109).
+  /// there is no room for it, registers the page word alone (R108).
   Status register_absence(PageHeader* page, PageVersion seen, std::span<const std::byte> key,
                           Vid below);
   /// Adds a word of a sequential storage that a scan depends on (R17).
@@ -327,7 +327,7 @@ class Transaction {
   /// at most this number of read-set entries. Longer ones would stop many others, or search long.
   static constexpr uint32_t kMostReadsOfShort = 256;
 
-  /// Maximum number of absent keys that the commit can search for again (R109): 64 KiB.
+  /// Maximum number of absent keys that the commit can search for again (R108): 64 KiB.
   static constexpr uint32_t kMaxAbsences = 1024;
 
   /// Maximum number of appends of a transaction: each may need a page, taken before the locks.
@@ -383,7 +383,7 @@ class Transaction {
     return fault::use_dropped_pages ? !vid.is_being_written() : vid.is_in_place();
   }
   /// R13: `page` has changed from `before` to `after`. An entry with another word stays as it is,
-  /// because the commit searches for its key again (R109).
+  /// because the commit searches for its key again (R108).
   void absences_changed(const PageHeader* page, PageVersion before, PageVersion after);
   /// R13: this worker has replaced `page`. Removes the entries with the word `before`, and returns
   /// whether there were any. The page words of the successors stand for them.

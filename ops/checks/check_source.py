@@ -51,7 +51,7 @@ RULES = "engine/RULES.md"
 RULE_TEXTS = "engine/rules"
 RULE_HEADING = re.compile(r"^### R(\d+) \((\S.*)\)$")
 RULE_CITED = re.compile(r"\bR([1-9]\d*)\b")
-LAST_RULE = 109
+LAST_RULE = 108
 # Papers: a row `| TAG00 | ...` for each tag that is cited as [TAG00].
 BIBLIOGRAPHY = "engine/BIBLIOGRAPHY.md"
 TAG_ROW = re.compile(r"^\| ([A-Z]+\d\d) \|")

@@ -1,4 +1,4 @@
-// Bodies of tests of absent keys of delta trees (R109). A body returns an error text, or an empty
+// Bodies of tests of absent keys of delta trees (R108). A body returns an error text, or an empty
 // text if all is right.
 #pragma once
 

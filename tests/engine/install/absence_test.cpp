@@ -1,4 +1,4 @@
-// Absent keys of delta trees, which commits search again (R109).
+// Absent keys of delta trees, which commits search again (R108).
 #include <gtest/gtest.h>
 
 #include "tests/engine/install/absence_rules.h"
