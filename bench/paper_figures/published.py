@@ -169,8 +169,8 @@ NOTES = {
         "All processes are killed with SIGKILL. The checkpoint was taken before the changes, so "
         "the log has all of them. All data are verified afterwards. Without a name, the workload "
         "is YCSB.",
-        "The time is that of the replay, without the launch of the processes. Every node reads "
-        "all files; their size counts once.",
+        "The time is that of the replay, without the launch of the processes. Each file is "
+        "read by one node.",
         "A log file has 8 MiB, because their order shows only if there are many. Their number is "
         "that of all nodes, with the files that loggers have allocated beforehand.",
         "Oldest file first: the same log again, with `durability.replay_order = \"oldest_first\"`.",
