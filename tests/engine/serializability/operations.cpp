@@ -241,7 +241,11 @@ Status WorkloadWorker::scan(Store store, uint32_t low, uint32_t high, bool forwa
     const bool ended = status == Status::end_of_scan;
     const uint32_t index = ended ? 0 : index_of(store, reader.key());
     if (!ended && (index < low || index >= high)) {
-      complain("scanned a key out of range");
+      const Bytes key = reader.key();
+      complain("scanned the key " +
+               std::string(reinterpret_cast<const char*>(key.data()), key.size()) +
+               ", which is not " + "in [" + low_key + ", " + high_key + "), " +
+               (forward ? "forward" : "backward"));
       return Status::ok;
     }
     const uint32_t position = ended ? all : forward ? index - low : high - 1 - index;
@@ -279,7 +283,10 @@ Status WorkloadWorker::disturb_scan(Store store, const RecordRef& ref, uint32_t 
     case 0: {
       const Status status = tree_of(store).erase(engine_, ref, text_bytes(tree_key(store, index)));
       if (status == Status::ok) next_value(key_of(store, index), true);
-      return status;
+      if (status != Status::not_found) return status;
+      // The record was cold, so the engine has searched for it again. The attempt must not commit.
+      complain("could not erase a key that it had scanned");
+      return Status::ok;
     }
     case 1:
       return tree_insert(store, other);
