@@ -70,7 +70,6 @@ class TwoNodes {
   TwoNodes() {
     NodeSharedLayout layout;
     layout.worker_count = 1;
-    layout.blocks_per_slot = 2;
     memory_ = std::make_unique<IoBuffer>(layout.bytes());
     auto* shared = reinterpret_cast<NodeShared*>(memory_->bytes().data());
     layout.format(*shared);
