@@ -44,6 +44,8 @@ enum class SyncPoint : uint32_t {
   copying_frame,       // a thread without a slot is about to copy a frame of the snapshot cache
   capturing,           // a capture has examined a border page and is about to copy its records
   taking_early_locks,  // a retry is about to take its early locks
+  verifying_mark,      // a commit is between the loads of a lock's mark and of the record's VID
+  unlocking_early,     // a worker has ended the mark of an early lock that it is about to release
 };
 
 #ifdef ATOLL_MUTANTS

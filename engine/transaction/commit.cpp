@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engine/format/tree_record.h"
+#include "engine/hooks/sync_points.h"
 #include "engine/transaction/sort_writes.h"
 #include "engine/transaction/storage_ops.h"
 #include "shared/base/check.h"
@@ -395,6 +396,13 @@ CommitProtocol::Probe CommitProtocol::probe(const RecordHead& record) const {
   return {holder, Vid(record.vid.load(std::memory_order_seq_cst))};
 }
 
+/// Loads the mark first, then the VID, for the same reason (R106).
+CommitProtocol::MarkedProbe CommitProtocol::probe_with_mark(const RecordHead& record) const {
+  const bool is_early = record.lock.is_early();
+  reach(SyncPoint::verifying_mark);
+  return {is_early, probe(record)};
+}
+
 /// Returns true in the usual case: the VID is unchanged, and the lock is free or this worker's.
 bool CommitProtocol::is_as_read(const ReadEntry& read) const {
   const Probe now = probe(*read.record);
@@ -408,9 +416,8 @@ Status CommitProtocol::verify_read(const ReadEntry& read) {
   RecordHead* record = read.record;
   for (;;) {
     // R106: while a lock has the mark, its holder has not begun its commit, or only reads the
-    // record. The mark is loaded before the VID, as the holder is.
-    const bool is_early = record->lock.is_early();
-    const Probe now = probe(*record);
+    // record.
+    const auto [is_early, now] = probe_with_mark(*record);
     if (now.vid == read.seen) {
       if (now.holder == 0 || is_early) return Status::ok;
       // An own lock is excused, but never a changed VID (R11).

@@ -103,6 +103,11 @@ class CommitProtocol {
     Vid vid;
   };
   ATOLL_STEP Probe probe(const RecordHead& record) const;
+  struct MarkedProbe {
+    bool is_early;  // the lock has the mark of an early lock (R106)
+    Probe probe;
+  };
+  ATOLL_STEP MarkedProbe probe_with_mark(const RecordHead& record) const;
   /// Returns true if this worker holds the lock, for a write or early.
   ATOLL_STEP bool is_ours(const RecordHead& /*record*/, LockCode holder) const {
     return worker_.locker().is_own(holder);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -66,8 +67,19 @@ void EarlyLocks::release() {
 
 void EarlyLocks::release_one(uint32_t i) {
   DCHECK(holds(i));
-  locker_->unlock_early(locks_[i].record->lock);
+  McsWord& lock = locks_[i].record->lock;
   held_ &= ~(1u << i);
+  if (fault::unlock_before_early_mark_ends) {
+    lock.holder.store(0, std::memory_order_seq_cst);
+    reach(SyncPoint::unlocking_early);
+    LockCode mark = kEarlyMark;
+    lock.waiters.compare_exchange_strong(mark, 0, std::memory_order_seq_cst);
+    return;
+  }
+  // R106: the mark ends before the next holder can take the lock.
+  locker_->end_early(lock);
+  reach(SyncPoint::unlocking_early);
+  locker_->unlock(lock);
 }
 
 }  // namespace atolldb

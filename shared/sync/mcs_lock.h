@@ -172,10 +172,6 @@ class McsLocker {
     word.waiters.compare_exchange_strong(expected, 0, std::memory_order_seq_cst,
                                          std::memory_order_seq_cst);
   }
-  void unlock_early(McsWord& word) {
-    end_early(word);
-    unlock(word);
-  }
 
   /// Returns true if this thread holds the lock. Other threads cannot change the result.
   bool holds(const McsWord& word) const {

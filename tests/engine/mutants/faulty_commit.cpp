@@ -150,6 +150,13 @@ class FaultyCommit final : public CommitProtocol {
     return {holder, Vid(record.vid.load(std::memory_order_seq_cst))};
   }
 
+  MarkedProbe probe_with_mark(const RecordHead& record) const override {
+    if (!fault::vid_before_early_mark) return CommitProtocol::probe_with_mark(record);
+    const Probe now = probe(record);
+    reach(SyncPoint::verifying_mark);
+    return {record.lock.is_early(), now};
+  }
+
   Status verify_read(const ReadEntry& read) override {
     if (fault::excuse_own_writes) {
       // Checks every place of the record for an own write, until a place is not relocated.

@@ -146,6 +146,64 @@ inline std::string early_marks_end_before_the_verification() {
   problem.expect(second, Status::read_conflict, "commit of b amid that of a");
   return problem.text();
 }
+
+/// R106: worker a verifies its read of x, which a committing writer has locked. The writer stores
+/// its VID and unlocks x. Then another transaction locks x early. Worker b takes both parts.
+inline std::string an_early_lock_is_taken_amid_a_verification() {
+  EarlyStage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  McsLocker& b = stage.b().worker().locker();
+  RecordRef x;
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.array().find(a, 10, x), Status::ok, "read");
+  McsWord& lock = x.record->lock;
+  problem.expect(b.lock(lock, x.name()), Status::ok, "lock of the writer");
+  const Vid before = x.record->load_acquire();
+  const AtFirst at_point(SyncPoint::verifying_mark, [&] {
+    x.record->vid.store(Vid::make(before.epoch(), before.ordinal() + 1).word(),
+                        std::memory_order_release);
+    b.unlock(lock);
+    problem.expect(b.try_lock_early(lock) && lock.is_early(), "x is not locked early");
+  });
+  problem.expect(a.commit(), Status::read_conflict, "commit of a read that was overwritten");
+  problem.expect(at_point.was_reached(), "no mark was verified");
+  if (b.holds(lock)) {
+    b.end_early(lock);
+    b.unlock(lock);
+  }
+  return problem.text();
+}
+
+/// R106: worker a releases its early lock of x. A third worker has seen no waiter before a marked
+/// the lock, and now continues its `try_lock` for a commit. Worker b verifies its read of x.
+inline std::string early_marks_end_before_their_locks() {
+  EarlyStage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  Transaction& b = stage.b();
+  const RecordRef x = stage.plan(Kind::array, 10);
+  McsWord& lock = x.record->lock;
+  const LockCode third = lock_code(static_cast<WorkerId>(b.worker().id() + 1));
+  LockCode holder = 0;
+  Status status = Status::ok;
+  const AtFirst at_point(SyncPoint::unlocking_early, [&] {
+    lock.holder.compare_exchange_strong(holder, third, std::memory_order_seq_cst);
+    status = b.commit();
+  });
+  uint64_t value = 0;
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.is_locked_early(x), "the planned lock was not taken");
+  problem.expect(b.begin(), Status::ok, "begin of b");
+  problem.expect(stage.array().get(b, 10, value), Status::ok, "b reads x");
+  a.rollback(Status::user_abort);
+  problem.expect(at_point.was_reached(), "no early lock was released");
+  problem.expect(status, Status::read_conflict, "commit of b while x has no mark");
+  problem.expect(holder == lock_code(a.worker().id()), "the third worker has the lock");
+  if (lock.holder.load(std::memory_order_relaxed) == third) lock.clear();
+  problem.expect(lock.is_unused(), "a lock is left");
+  return problem.text();
+}
 #endif
 
 }  // namespace atolldb::test

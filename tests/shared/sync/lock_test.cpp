@@ -183,34 +183,28 @@ TEST_F(Locks, AnEarlyLockHasAMarkUntilItBecomesAnOrdinaryOne) {
   EXPECT_FALSE(locker(1).try_lock(arena_.word));
   mine.unlock(arena_.word);
   EXPECT_TRUE(arena_.word.is_unused());
-  ASSERT_TRUE(mine.try_lock_early(arena_.word));
-  mine.unlock_early(arena_.word);
-  EXPECT_TRUE(arena_.word.is_unused());
 }
 
-/// `becomes_ordinary`: the holder first makes the early lock an ordinary one.
 TEST_F(Locks, AWaiterHidesTheMarkOfAnEarlyLock) {
-  for (const bool becomes_ordinary : {false, true}) {
-    McsLocker mine = locker(0);
-    ASSERT_TRUE(mine.try_lock_early(arena_.word));
-    std::atomic<bool> is_locked{false};
-    std::thread waiter([&] {
-      McsLocker other = locker(1);
-      EXPECT_EQ(other.lock(arena_.word, name(0)), Status::ok);
-      is_locked.store(true, std::memory_order_release);
-      other.unlock(arena_.word);
-    });
-    await_last_waiter(1);
-    EXPECT_FALSE(arena_.word.is_early());
-    if (becomes_ordinary) mine.end_early(arena_.word);
-    EXPECT_EQ(arena_.word.waiters.load(std::memory_order_relaxed), lock_code(1))
-        << "the end of the mark has removed the waiter";
-    EXPECT_FALSE(is_locked.load(std::memory_order_acquire));
-    EXPECT_TRUE(mine.holds(arena_.word));
-    becomes_ordinary ? mine.unlock(arena_.word) : mine.unlock_early(arena_.word);
-    waiter.join();
-    EXPECT_TRUE(arena_.word.is_unused());
-  }
+  McsLocker mine = locker(0);
+  ASSERT_TRUE(mine.try_lock_early(arena_.word));
+  std::atomic<bool> is_locked{false};
+  std::thread waiter([&] {
+    McsLocker other = locker(1);
+    EXPECT_EQ(other.lock(arena_.word, name(0)), Status::ok);
+    is_locked.store(true, std::memory_order_release);
+    other.unlock(arena_.word);
+  });
+  await_last_waiter(1);
+  EXPECT_FALSE(arena_.word.is_early());
+  mine.end_early(arena_.word);
+  EXPECT_EQ(arena_.word.waiters.load(std::memory_order_relaxed), lock_code(1))
+      << "the end of the mark has removed the waiter";
+  EXPECT_FALSE(is_locked.load(std::memory_order_acquire));
+  EXPECT_TRUE(mine.holds(arena_.word));
+  mine.unlock(arena_.word);
+  waiter.join();
+  EXPECT_TRUE(arena_.word.is_unused());
 }
 
 /// Threads of all kinds: some wait, some only try, some lock early. Each runs `count` critical
@@ -224,17 +218,16 @@ TEST_F(Locks, OneOfManyThreadsHoldsALockThatIsAlsoTriedAndLockedEarly) {
     for (uint64_t i = 0; i < count; ++i) {
       const uint64_t drawn = random();
       const uint64_t kind = drawn % 4;  // 0, 1: early; 2: tried; 3: waits at once
-      bool is_early = kind < 2 && mine.try_lock_early(arena_.word);
+      const bool is_early = kind < 2 && mine.try_lock_early(arena_.word);
       if (!is_early && !(kind == 2 && mine.try_lock(arena_.word))) {
         EXPECT_EQ(mine.lock(arena_.word, name(0)), Status::ok);
       }
+      // An early lock becomes an ordinary one before the work or after it.
+      if (is_early && kind == 0) mine.end_early(arena_.word);
       arena_.work_as_holder();
       if ((drawn >> 32) % 64 == 0) sched_yield();
-      if (is_early && kind == 0) {
-        mine.end_early(arena_.word);
-        is_early = false;
-      }
-      is_early ? mine.unlock_early(arena_.word) : mine.unlock(arena_.word);
+      if (is_early && kind == 1) mine.end_early(arena_.word);
+      mine.unlock(arena_.word);
     }
   });
   expect_counted(kWorkers * count);
@@ -391,7 +384,8 @@ TEST_F(LocksDeathTest, AMarkEndsBeforeTheLock) {
   McsLocker mine = locker(0);
   ASSERT_TRUE(mine.try_lock_early(arena_.word));
   EXPECT_DEATH(mine.unlock(arena_.word), "kEarlyMark");
-  mine.unlock_early(arena_.word);
+  mine.end_early(arena_.word);
+  mine.unlock(arena_.word);
 }
 
 TEST_F(LocksDeathTest, AWorkerBeyondThoseOfItsNodeIsRefused) {
