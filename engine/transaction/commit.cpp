@@ -332,10 +332,14 @@ Status CommitProtocol::track_writes() {
 
 void CommitProtocol::unlock(uint32_t count) {
   DCHECK(count <= txn_.writes_size_);
+  McsLocker& locker = worker_.locker();
   for (uint32_t i = 0; i < count; ++i) {
     DCHECK(is_locked(i));
-    worker_.locker().unlock(txn_.write_heads_[i]->lock);
+    locker.release(txn_.write_heads_[i]->lock);
   }
+  if (!locker.has_sleepers()) [[likely]]
+    return;
+  for (uint32_t i = 0; i < count; ++i) locker.wake_sleeper(txn_.write_heads_[i]->lock);
 }
 
 // -- Verification ---------------------------------------------------------------------------------

@@ -15,11 +15,14 @@ constexpr int kSpinsBeforeSleeping = 400;
 /// The head of a queue polls the word of the holder, so it makes longer and longer pauses.
 constexpr int kMostPauses = 16;
 /// After its spins, the head sleeps again and again for this long. No thread wakes it, because the
-/// holder does not know it. It polls after each sleep, so no wake-up can be lost.
+/// holder does not know it. It polls after each sleep, so no wake-up can be lost. The cost: a lock
+/// that becomes free during a nap stays free until the nap ends. Other threads leave it to the
+/// head.
 constexpr std::chrono::microseconds kNap{50};
 }  // namespace
 
 Status McsLocker::lock_contended(McsWord& word, UniversalName name) {
+  DCHECK(!holds(word));  // the thread would wait for itself
   for (int spin = 0; spin < kSpinsBeforeQueueing; ++spin) {
     spin_pause();
     if (try_lock(word)) return Status::ok;
@@ -106,7 +109,7 @@ void McsLocker::leave_queue(McsWord& word) {
   }
   // The successor sleeps. If it woke up now, it could take this thread's core, and wait for a lock
   // whose holder then has no core.
-  if (sleeper_count_ == sleepers_.size()) return make_head(successor);
+  if (sleeper_count_ == kMostSleepers) return make_head(successor);
   sleepers_[sleeper_count_++] = {&word, successor};
 }
 
@@ -118,7 +121,6 @@ void McsLocker::make_head(uint32_t successor) {
   if (before == WaitBlock::kSleeping) wake(state, 1);
 }
 
-/// Makes the sleeper that waits for this lock the head of its queue, if there is one.
 void McsLocker::wake_sleeper(const McsWord& word) {
   for (uint32_t i = 0; i < sleeper_count_; ++i) {
     if (sleepers_[i].word != &word) continue;

@@ -52,8 +52,8 @@ constexpr LockCode lock_code(WorkerId worker) {
 inline constexpr LockCode kEarlyMark = 0xffff;
 static_assert(((kMaxNodes - 1) << 8 | 0xff) + 1 < kEarlyMark);
 
-/// The lock word of records and pages. Both halves have many writers. They are never accessed
-/// together, because the memory model knows no accesses of mixed sizes.
+/// The lock word of records and pages. Both halves have many writers. Lock operations never access
+/// them together, because the memory model knows no accesses of mixed sizes.
 struct alignas(4) McsWord {
   std::atomic<LockCode> holder{0};   // 0: free
   std::atomic<LockCode> waiters{0};  // last waiter; 0: none; kEarlyMark: none, and locked early
@@ -114,6 +114,10 @@ class LockSpace {
 /// Lock operations of one thread. Not shared between threads.
 class McsLocker {
  public:
+  /// Maximum number of sleepers that wait until this thread unlocks. The thread wakes further ones
+  /// at once.
+  static constexpr uint32_t kMostSleepers = 8;
+
   /// REQUIRES: `space` has the blocks of this node. `code` is lock_code(self). `cluster_state` is
   /// the word that every wait checks; values of `failed_from` or more end waits with
   /// cluster_failed.
@@ -144,14 +148,24 @@ class McsLocker {
   /// Releases the lock. The store is no read-modify-write, because the head of the queue polls the
   /// word, and the other waiters wait for the head.
   void unlock(McsWord& word) {
+    release(word);
+    if (has_sleepers()) [[unlikely]]
+      wake_sleeper(word);
+  }
+
+  // The two steps of unlock, for a thread that unlocks many words. It releases all of them before
+  // it wakes a thread, because a wake-up is a system call.
+  void release(McsWord& word) {
     DCHECK(holds(word));
     DCHECK(word.waiters.load(std::memory_order_relaxed) != kEarlyMark);
     // Release pairs with the thread that takes the lock next, and with the loads of
     // CommitProtocol::probe (R21): writes under the lock are visible.
     word.holder.store(0, std::memory_order_release);
-    if (sleeper_count_ != 0) [[unlikely]]
-      wake_sleeper(word);
   }
+  bool has_sleepers() const { return sleeper_count_ != 0; }
+  /// Makes the sleeper that waits for this lock the head of its queue, if there is one. REQUIRES:
+  /// this thread has released the lock, and has not locked it again.
+  void wake_sleeper(const McsWord& word);
 
   /// Takes the lock early (R106), or returns false as try_lock does.
   bool try_lock_early(McsWord& word) {
@@ -208,7 +222,6 @@ class McsLocker {
   Status take_as_head(McsWord& word);
   void leave_queue(McsWord& word);
   void make_head(uint32_t successor);
-  void wake_sleeper(const McsWord& word);
   uint32_t await_successor();
 
   const LockSpace* space_;
@@ -218,7 +231,7 @@ class McsLocker {
   const std::atomic<uint32_t>* cluster_state_;
   uint32_t failed_from_;
   uint32_t sleeper_count_ = 0;
-  std::array<Sleeper, 8> sleepers_;
+  std::array<Sleeper, kMostSleepers> sleepers_;
 };
 
 }  // namespace atolldb

@@ -1,5 +1,5 @@
-// MCS locks and futex locks: one holder at a time, with any number of threads and processes. No
-// wait outlives the cluster.
+// Locks of records and pages, and futex locks: one holder at a time, with any number of threads and
+// processes. No wait outlives the cluster.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -27,6 +27,7 @@ struct Arena {
   WaitBlock blocks[kWorkers];
   McsWord word;
   McsWord second_word;
+  McsWord many_words[McsLocker::kMostSleepers + 2];
   FutexLock futex;
   std::atomic<uint32_t> cluster_state;
   // The lock holder changes the counter by a plain load and store. A second holder would lose an
@@ -65,9 +66,13 @@ class Locks : public testing::Test {
     return arena_.blocks[worker].lock_name.load(std::memory_order_relaxed);
   }
   /// Waits until a worker is the last one in the queue.
-  void await_last_waiter(uint32_t worker) const {
+  void await_last_waiter(uint32_t worker) const { await_last_waiter(arena_.word, worker); }
+  static void await_last_waiter(const McsWord& word, uint32_t worker) {
     const LockCode wanted = lock_code(static_cast<WorkerId>(worker));
-    while (arena_.word.waiters.load(std::memory_order_acquire) != wanted) sched_yield();
+    while (word.waiters.load(std::memory_order_acquire) != wanted) sched_yield();
+  }
+  uint32_t state_of(uint32_t worker) const {
+    return arena_.blocks[worker].state.load(std::memory_order_relaxed);
   }
   static UniversalName name(uint64_t offset) {
     return UniversalName::make(VolatilePointer::make(0, 0, 1), offset);
@@ -293,6 +298,57 @@ TEST_F(Locks, AWaiterThatSleepsGetsTheLock) {
   expect_counted(4);
 }
 
+/// A thread gets locks for each of which another thread sleeps. It wakes only those that it has no
+/// room to record. Each of the others stays asleep until the thread unlocks.
+TEST_F(Locks, AThreadRecordsALimitedNumberOfSleepers) {
+  constexpr uint32_t kLocks = McsLocker::kMostSleepers + 2;
+  constexpr uint32_t kFirstSleeper = 2;
+  static_assert(kFirstSleeper + kLocks <= kWorkers);
+  McsLocker mine = locker(0);
+  for (McsWord& word : arena_.many_words) ASSERT_TRUE(mine.try_lock(word));
+  std::atomic<uint32_t> taken{0};
+  std::atomic<bool> may_unlock{false};
+  std::thread taker([&] {
+    McsLocker other = locker(1);
+    for (uint32_t i = 0; i < kLocks; ++i) {
+      EXPECT_EQ(other.lock(arena_.many_words[i], name(8 * i)), Status::ok);
+      taken.store(i + 1, std::memory_order_release);
+    }
+    while (!may_unlock.load(std::memory_order_acquire)) sched_yield();
+    EXPECT_TRUE(other.has_sleepers());
+    // The order differs from that of the locks. The second half is released before it is woken.
+    for (uint32_t i = kLocks; i-- > kLocks / 2;) other.unlock(arena_.many_words[i]);
+    for (uint32_t i = 0; i < kLocks / 2; ++i) other.release(arena_.many_words[i]);
+    for (uint32_t i = 0; i < kLocks / 2; ++i) other.wake_sleeper(arena_.many_words[i]);
+    EXPECT_FALSE(other.has_sleepers());
+  });
+  std::vector<std::thread> sleepers;
+  for (uint32_t i = 0; i < kLocks; ++i) {
+    McsWord& word = arena_.many_words[i];
+    const uint32_t self = kFirstSleeper + i;
+    await_last_waiter(word, 1);
+    sleepers.emplace_back([&, i, self] {
+      McsLocker sleeper = locker(self);
+      EXPECT_EQ(sleeper.lock(arena_.many_words[i], name(8 * i)), Status::ok);
+      arena_.counter.fetch_add(1, std::memory_order_relaxed);
+      sleeper.unlock(arena_.many_words[i]);
+    });
+    await_last_waiter(word, self);
+    while (state_of(self) != WaitBlock::kSleeping) sched_yield();
+    mine.unlock(word);
+    while (taken.load(std::memory_order_acquire) != i + 1) sched_yield();
+  }
+  for (uint32_t i = 0; i < kLocks; ++i) {
+    const bool sleeps = state_of(kFirstSleeper + i) == WaitBlock::kSleeping;
+    EXPECT_EQ(sleeps, i < McsLocker::kMostSleepers) << "sleeper " << i;
+  }
+  may_unlock.store(true, std::memory_order_release);
+  taker.join();
+  for (std::thread& sleeper : sleepers) sleeper.join();
+  for (const McsWord& word : arena_.many_words) EXPECT_TRUE(word.is_unused());
+  expect_counted(kLocks);
+}
+
 TEST_F(Locks, OneThreadHoldsSeveralMcsLocksAtOnce) {
   const uint64_t count = rounds(3000, 300'000);
   in_threads(4, [&](uint32_t self) {
@@ -306,7 +362,7 @@ TEST_F(Locks, OneThreadHoldsSeveralMcsLocksAtOnce) {
     }
   });
   expect_counted(4 * count);
-  EXPECT_FALSE(arena_.second_word.is_locked());
+  EXPECT_TRUE(arena_.second_word.is_unused());
 }
 
 TEST_F(Locks, AFailedClusterEndsEveryWaitForAnMcsLock) {
@@ -377,6 +433,13 @@ TEST_F(LocksDeathTest, OnlyTheHolderUnlocks) {
   EXPECT_DEATH(mine.unlock(arena_.word), "holds");
   ASSERT_TRUE(mine.try_lock(arena_.word));
   EXPECT_DEATH(locker(1).unlock(arena_.word), "holds");
+  mine.unlock(arena_.word);
+}
+
+TEST_F(LocksDeathTest, AThreadDoesNotWaitForItself) {
+  McsLocker mine = locker(0);
+  ASSERT_TRUE(mine.try_lock(arena_.word));
+  EXPECT_DEATH((void)mine.lock(arena_.word, name(0)), "holds");
   mine.unlock(arena_.word);
 }
 
