@@ -101,11 +101,10 @@ struct SortKey {
 };
 static_assert(sizeof(SortKey) == 32);
 
-/// Copies a record of `bytes` bytes. Most records have at most 128 bytes, and for these it makes no
-/// function call. copy_bytes makes a call above 64 bytes.
+/// Copies a record of `bytes` bytes. Most records have at most 128 bytes, so copy_bytes makes no
+/// function call.
 inline void copy_record(std::byte* into, const LogRecord& record, uint32_t bytes) {
   DCHECK(bytes % 8 == 0 && bytes <= kMaxGleanedBytes);
-  if (bytes > 64 && bytes <= 128) return detail::copy_two<64>(into, &record, bytes);
   copy_bytes(into, &record, bytes);
 }
 

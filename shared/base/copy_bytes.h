@@ -1,6 +1,8 @@
 // memcpy for small copies: fields, keys and rows.
 #pragma once
 
+#include <emmintrin.h>
+
 #include <cstddef>
 #include <cstring>
 
@@ -13,6 +15,7 @@ namespace detail {
 /// stores them. REQUIRES: `bytes` is in [kPart, 2 * kPart].
 template <size_t kPart>
 inline void copy_two(void* to, const void* from, size_t bytes) {
+  static_assert(kPart <= 16);
   struct Part {
     unsigned char bytes[kPart];
   };
@@ -24,6 +27,49 @@ inline void copy_two(void* to, const void* from, size_t bytes) {
   std::memcpy(to, &first, kPart);
   std::memcpy(static_cast<unsigned char*>(to) + bytes - kPart, &last, kPart);
 }
+
+inline __m128i load_vector(const void* from, size_t at) {
+  return _mm_loadu_si128(
+      reinterpret_cast<const __m128i*>(static_cast<const unsigned char*>(from) + at));
+}
+inline void store_vector(void* to, size_t at, __m128i vector) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(static_cast<unsigned char*>(to) + at), vector);
+}
+
+// As copy_two, for 32 to 64 bytes and for 64 to 128 bytes. Each vector is a variable of its own.
+// GCC 12 would also store the vectors of a struct on the stack, where nothing reads them.
+
+inline void copy_up_to_64(void* to, const void* from, size_t bytes) {
+  DCHECK(bytes >= 32 && bytes <= 64);
+  const __m128i first = load_vector(from, 0);
+  const __m128i second = load_vector(from, 16);
+  const __m128i third = load_vector(from, bytes - 32);
+  const __m128i fourth = load_vector(from, bytes - 16);
+  store_vector(to, 0, first);
+  store_vector(to, 16, second);
+  store_vector(to, bytes - 32, third);
+  store_vector(to, bytes - 16, fourth);
+}
+
+inline void copy_up_to_128(void* to, const void* from, size_t bytes) {
+  DCHECK(bytes >= 64 && bytes <= 128);
+  const __m128i first = load_vector(from, 0);
+  const __m128i second = load_vector(from, 16);
+  const __m128i third = load_vector(from, 32);
+  const __m128i fourth = load_vector(from, 48);
+  const __m128i fifth = load_vector(from, bytes - 64);
+  const __m128i sixth = load_vector(from, bytes - 48);
+  const __m128i seventh = load_vector(from, bytes - 32);
+  const __m128i eighth = load_vector(from, bytes - 16);
+  store_vector(to, 0, first);
+  store_vector(to, 16, second);
+  store_vector(to, 32, third);
+  store_vector(to, 48, fourth);
+  store_vector(to, bytes - 64, fifth);
+  store_vector(to, bytes - 48, sixth);
+  store_vector(to, bytes - 32, seventh);
+  store_vector(to, bytes - 16, eighth);
+}
 }  // namespace detail
 
 /// Does the same as std::memcpy, but without a function call for up to 128 bytes. A transaction
@@ -32,8 +78,8 @@ inline void copy_bytes(void* to, const void* from, size_t bytes) {
   DCHECK(bytes == 0 || (to != nullptr && from != nullptr));
   if (bytes >= 16) {
     if (bytes <= 32) return detail::copy_two<16>(to, from, bytes);
-    if (bytes <= 64) return detail::copy_two<32>(to, from, bytes);
-    if (bytes <= 128) return detail::copy_two<64>(to, from, bytes);
+    if (bytes <= 64) return detail::copy_up_to_64(to, from, bytes);
+    if (bytes <= 128) return detail::copy_up_to_128(to, from, bytes);
     std::memcpy(to, from, bytes);
     return;
   }
