@@ -20,21 +20,28 @@ struct OpenTables {
   std::optional<Tables> tables;
 };
 
-Result<const Tables*> open_tables(ControlSegment& control, const Scale& scale) {
-  thread_local OpenTables open;
+thread_local OpenTables opened;
+
+/// Returns the open tables, or null if they are of another catalog version or scale.
+const Tables* current_tables(const ControlSegment& control, const Scale& scale) {
   // Acquire pairs with the catalog's release. If a storage changes later, its handle is refused.
   const uint32_t version = control.catalog_version.load(std::memory_order_acquire);
-  const bool is_current = open.tables && open.control == &control &&
-                          open.catalog_version == version && open.tables->scale == scale;
-  if (!is_current) {
-    open.tables.reset();
-    Result<Tables> tables = Tables::open(control, scale, 0);
-    if (!tables) return std::unexpected(tables.error());
-    open.tables.emplace(*std::move(tables));
-    open.control = &control;
-    open.catalog_version = version;
-  }
-  return &*open.tables;
+  const bool is_current = opened.tables && opened.control == &control &&
+                          opened.catalog_version == version && opened.tables->scale == scale;
+  return is_current ? &*opened.tables : nullptr;
+}
+
+Result<const Tables*> open_tables(ControlSegment& control, const Scale& scale) {
+  if (const Tables* current = current_tables(control, scale)) return current;
+  // Acquire: as above. Loaded before the storages are opened, so a later change is noticed.
+  const uint32_t version = control.catalog_version.load(std::memory_order_acquire);
+  opened.tables.reset();
+  Result<Tables> tables = Tables::open(control, scale, 0);
+  if (!tables) return std::unexpected(tables.error());
+  opened.tables.emplace(*std::move(tables));
+  opened.control = &control;
+  opened.catalog_version = version;
+  return &*opened.tables;
 }
 
 // The node trusts no client. An input may name records that do not exist; the transaction then
@@ -131,15 +138,17 @@ void prefetch_one(const PrefetchContext& next, const Tables& tables) {
   }
 }
 
+/// Prefetches only if the open tables fit. To open others would take longer than the prefetch
+/// saves, and would delay the commit of the running transaction. The next call opens them.
 void prefetch_call(PrefetchContext& next) {
   CallHead head;
   if (!read_call_head(next.input(), head) || !is_possible(head.scale)) return;
-  const Result<const Tables*> tables = open_tables(next.control(), head.scale);
-  if (!tables) return;
-  if (head.type == TransactionType::new_order) return prefetch_one<NewOrderInput>(next, **tables);
-  if (head.type == TransactionType::payment) return prefetch_one<PaymentInput>(next, **tables);
+  const Tables* tables = current_tables(next.control(), head.scale);
+  if (tables == nullptr) return;
+  if (head.type == TransactionType::new_order) return prefetch_one<NewOrderInput>(next, *tables);
+  if (head.type == TransactionType::payment) return prefetch_one<PaymentInput>(next, *tables);
   if (head.type == TransactionType::order_status) {
-    return prefetch_one<OrderStatusInput>(next, **tables);
+    return prefetch_one<OrderStatusInput>(next, *tables);
   }
 }
 
