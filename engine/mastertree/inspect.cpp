@@ -46,7 +46,7 @@ class Inspector {
     TreePage* tree = tree_page(view_.resolve(pointer.thawed()));
     const PageVersion version = tree->header.version();
     if (level >= 0 && tree->header.level != level) return wrong(tree, "wrong level");
-    if (tree->header.lock.is_locked()) return wrong(tree, "locked page");
+    if (!tree->header.lock.is_unused()) return wrong(tree, "page lock in use");
     if (tree->low > range.low || (range.high_is_end && tree->high_is_end == 0)) {
       return wrong(tree, "range does not cover its slot");
     }
@@ -106,7 +106,7 @@ class Inspector {
       const Vid vid = record->head.load_acquire();
       if (!tree->contains(slice)) return wrong(tree, "slot outside the page's range");
       if (record->head.slot != slot) return wrong(tree, "record does not know its slot");
-      if (record->head.lock.is_locked()) return wrong(tree, "locked record");
+      if (!record->head.lock.is_unused()) return wrong(tree, "record lock in use");
       if (vid.is_moved() || vid.is_being_written()) return wrong(tree, "record in motion");
       seen.emplace_back(slice, length_class(record->head.remainder));
       if (vid.is_next_layer()) {

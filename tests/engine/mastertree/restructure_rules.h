@@ -56,7 +56,7 @@ inline std::string a_split_locks_its_records_in_order() {
   splitter.wait_until([&] { return is_last_waiter(lowest, waits); });
   problem.expect(!splitter.is_done(), "the page was split under a foreign lock");
   for (uint32_t slot = 0; slot + 1 < records; ++slot) {
-    problem.expect(!page->record(slot)->head.lock.is_locked(),
+    problem.expect(page->record(slot)->head.lock.is_unused(),
                    "holds a later record's lock while it waits for an earlier one's");
   }
   holder.locker().unlock(lowest);

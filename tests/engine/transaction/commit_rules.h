@@ -50,7 +50,7 @@ inline std::string a_failed_commit_holds_nothing() {
   problem.expect(stage.array().put(a, 20, 1), Status::ok, "write");
   stage.put_alone(Kind::array, 10, 2);
   problem.expect(a.commit(), Status::read_conflict, "commit over an unseen write");
-  problem.expect(!ref.record->lock.is_locked(), "the record is still locked");
+  problem.expect(ref.record->lock.is_unused(), "the record is still locked");
   problem.expect(a.worker().slot().in_commit_epoch.load(std::memory_order_relaxed) == 0,
                  "the in-commit epoch is still set");
   return problem.text();
@@ -167,7 +167,7 @@ inline std::string used_up_ordinals_end_the_epoch_for_a_key() {
   const Vid last = Vid::make(epoch, Vid::kMaxOrdinal);
   ref.record->vid.store(last.word(), std::memory_order_release);
   const AtFirst at_point(SyncPoint::awaiting_epoch, [&] {
-    problem.expect(!ref.record->lock.is_locked(), "waits for an epoch with locks held");
+    problem.expect(ref.record->lock.is_unused(), "waits for an epoch with locks held");
     stage.ticks(1);
   });
   problem.expect(a.begin(), Status::ok, "begin");

@@ -44,7 +44,7 @@ inline std::string early_locks_do_not_cross() {
   problem.expect(stage.is_locked_early(y), "the planned lock was not taken");
   problem.expect(stage.array().put(a, 10, 1), Status::ok, "write x");
   expect_no_crossing(problem, a, b, x, y);
-  problem.expect(!x.record->lock.is_locked() && !y.record->lock.is_locked(), "a lock is left");
+  problem.expect(x.record->lock.is_unused() && y.record->lock.is_unused(), "a lock is left");
   return problem.text();
 }
 
@@ -73,8 +73,8 @@ inline std::string early_locks_end_with_the_attempt(AttemptEnd end) {
     a.rollback(Status::deadline_exceeded);
   }
   a.rollback(Status::read_conflict);  // does nothing after another end
-  problem.expect(!x.record->lock.is_locked(), "the lock of a written record is left");
-  problem.expect(!y.record->lock.is_locked(), "the lock of another record is left");
+  problem.expect(x.record->lock.is_unused(), "the lock of a written record is left");
+  problem.expect(y.record->lock.is_unused(), "the lock of another record is left");
   problem.expect(!a.worker().early_locks().holds_any(), "the worker holds early locks");
   stage.clean_up();
   return problem.text();
@@ -96,7 +96,7 @@ inline std::string early_locks_end_before_page_locks() {
   Other inserter([&] { status = stage.tree().insert(a, 15, 1); });
   inserter.wait_until([&] { return is_last_waiter(page_lock, a.worker()); });
   problem.expect(!inserter.is_done(), "the insert did not wait for the page");
-  problem.expect(!x.record->lock.is_locked(), "waits for a page with an early lock held");
+  problem.expect(x.record->lock.is_unused(), "waits for a page with an early lock held");
   b.unlock(page_lock);
   inserter.join();
   problem.expect(status, Status::ok, "insert");
@@ -114,7 +114,7 @@ inline std::string early_plans_end_with_the_begin_epoch() {
   const RecordRef x = stage.plan(Kind::array, 10);
   stage.ticks(1);
   problem.expect(a.begin(), Status::ok, "begin");
-  problem.expect(!x.record->lock.is_locked(), "locks a record of an earlier begin epoch");
+  problem.expect(x.record->lock.is_unused(), "locks a record of an earlier begin epoch");
   a.rollback(Status::user_abort);
   stage.clean_up();
   return problem.text();

@@ -83,7 +83,7 @@ TEST(EarlyLocksTest, DoNotStopASplitOfTheirOwnWorker) {
   EXPECT_EQ(status, Status::ok);
   EXPECT_GT(a.worker().metrics().splits.get(), 0);
   EXPECT_EQ(a.commit(), Status::ok);
-  EXPECT_FALSE(x.record->lock.is_locked());
+  EXPECT_TRUE(x.record->lock.is_unused());
 }
 
 /// A plan is for one attempt only.
@@ -92,11 +92,11 @@ TEST(EarlyLocksTest, AreNotTakenByATransactionThatCannotBegin) {
   Transaction& a = stage.a();
   const RecordRef x = stage.plan(Kind::array, 10);
   EXPECT_EQ(a.begin(a.worker().current_epoch()), Status::deadline_exceeded);
-  EXPECT_FALSE(x.record->lock.is_locked());
+  EXPECT_TRUE(x.record->lock.is_unused());
   EXPECT_EQ(a.worker().early_locks().size(), 0);
   ASSERT_EQ(a.begin(), Status::ok);
   EXPECT_EQ(a.begin(), Status::invalid_argument);
-  EXPECT_FALSE(x.record->lock.is_locked());
+  EXPECT_TRUE(x.record->lock.is_unused());
   a.rollback(Status::user_abort);
 }
 
@@ -113,7 +113,34 @@ TEST(EarlyLocksTest, ACommitDoesNotWaitForARecordThatItHasRead) {
   ASSERT_EQ(b.lock(x.record->lock, x.name()), Status::ok);
   EXPECT_EQ(a.commit(), Status::read_conflict);
   b.unlock(x.record->lock);
-  EXPECT_FALSE(x.record->lock.is_locked());
+  EXPECT_TRUE(x.record->lock.is_unused());
+}
+
+/// R21: a lock with waiters and without a holder is free. A waiter is no conflict until it has the
+/// lock, which it may take after this commit.
+TEST(Verification, AcceptsARecordWhoseLockHasOnlyWaiters) {
+  for (const bool is_contended : {false, true}) {
+    EarlyStage stage;
+    Transaction& a = stage.a();
+    if (is_contended) {
+      // The retry also checks its reads before it locks its writes.
+      ASSERT_EQ(a.begin(), Status::ok);
+      uint64_t value = 0;
+      EXPECT_EQ(stage.array().get(a, 30, value), Status::ok);
+      EXPECT_EQ(stage.array().put(a, 20, value), Status::ok);
+      stage.put_alone(Kind::array, 30, 100);
+      EXPECT_EQ(a.commit(), Status::read_conflict);
+    }
+    RecordRef x;
+    ASSERT_EQ(a.begin(), Status::ok);
+    EXPECT_EQ(stage.array().find(a, 10, x), Status::ok);
+    EXPECT_EQ(stage.array().put(a, 20, 1), Status::ok);
+    McsWord& lock = x.record->lock;
+    lock.waiters.store(lock_code(stage.b().worker().id()), std::memory_order_seq_cst);
+    EXPECT_FALSE(lock.is_unused());
+    EXPECT_EQ(a.commit(), Status::ok);
+    lock.waiters.store(0, std::memory_order_seq_cst);
+  }
 }
 
 /// Two failures in a row make the third attempt lock the record that caused them.
@@ -186,9 +213,9 @@ TEST(EarlyLocksTest, AreNotWaitedForWithoutLimit) {
   EXPECT_FALSE(stage.is_locked_early(y));
   EXPECT_TRUE(stage.is_locked_early(z));
   a.rollback(Status::user_abort);
-  EXPECT_FALSE(x.record->lock.is_locked());
+  EXPECT_TRUE(x.record->lock.is_unused());
   EXPECT_TRUE(y.record->lock.is_locked());
-  EXPECT_FALSE(z.record->lock.is_locked());
+  EXPECT_TRUE(z.record->lock.is_unused());
   b.unlock(y.record->lock);
 }
 
@@ -241,14 +268,14 @@ TEST(EarlyLocksTest, APlanIsInUniversalOrderAndEndsAtItsLimit) {
   EXPECT_EQ(locks.size(), EarlyLocks::kMost) << "the plan is longer than its limit";
   ASSERT_EQ(a.begin(), Status::ok);
   for (size_t i = 0; i < EarlyLocks::kMost; ++i) EXPECT_TRUE(stage.is_locked_early(refs[i])) << i;
-  EXPECT_FALSE(refs.back().record->lock.is_locked());
+  EXPECT_TRUE(refs.back().record->lock.is_unused());
   EXPECT_TRUE(locks.holds_after(refs[EarlyLocks::kMost - 2].name()));
   EXPECT_FALSE(locks.holds_after(refs[EarlyLocks::kMost - 1].name()));
   locks.release_after(refs[4].name());
   for (size_t i = 0; i < EarlyLocks::kMost; ++i)
     EXPECT_EQ(stage.is_locked_early(refs[i]), i <= 4) << i;
   a.rollback(Status::user_abort);
-  for (const RecordRef& ref : refs) EXPECT_FALSE(ref.record->lock.is_locked());
+  for (const RecordRef& ref : refs) EXPECT_TRUE(ref.record->lock.is_unused());
 }
 
 TEST(EarlyLocksTest, TransfersInAnyOrderEnd) {

@@ -169,7 +169,7 @@ inline std::string used_up_ordinals_wait_for_the_next_epoch() {
   const Vid after = ref.record->load_acquire();
   problem.expect(after.epoch() > epoch, "the commit is not in a later epoch");
   problem.expect(after.ordinal() != 0, "ordinal 0 was used for a commit");
-  problem.expect(!ref.record->lock.is_locked(), "the record is still locked");
+  problem.expect(ref.record->lock.is_unused(), "the record is still locked");
   return problem.text();
 }
 
