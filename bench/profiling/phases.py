@@ -14,9 +14,9 @@ from .cluster import ProfileError
 # rule fits, the search continues with the caller.
 RULES = [(phase, re.compile(file), re.compile(function)) for phase, file, function in [
     ("commit: lock", r"engine/transaction/(commit|sort_writes)",
-     r"lock|sort|track_writes|still_fits"),
+     r"lock|sort|track_writes|still_fits|take_over_early|has_read"),
     ("commit: verify", r"engine/transaction/commit",
-     r"verify|in_write_set|is_as_read|probe|follow|is_ours|is_own_list"),
+     r"verify|is_as_read|probe|follow|is_ours|is_own_list|is_still_absent|check_reads"),
     ("commit: apply", r"engine/transaction/commit|engine/sequential/append", r""),
     ("commit: apply", r"engine/transaction/write_set", r"\badd(_increment)?\b"),
     ("commit: lock", r"shared/sync/mcs", r""),

@@ -77,9 +77,9 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
   record->payload_bytes.store(0, std::memory_order_relaxed);
   const uint32_t suffix_bytes = record->suffix_bytes();
   if (suffix_bytes != 0) std::memcpy(record->suffix(), suffix, suffix_bytes);
-  // Loads the memory of later records, as WorkerLog::allocate does. The next store to the lock word
-  // of the page waits for all stores before it, so also for the lines of new records. Near the
-  // begin of the page the lines are slots or precede the page, which is harmless.
+  // Loads the memory of later records, as WorkerLog::allocate does. The next locked instruction of
+  // this worker waits for all its stores, so also for the lines of new records. Near the begin of
+  // the page the lines are slots or precede the page, which is harmless.
   std::byte* const ahead = reinterpret_cast<std::byte*>(record) - kWriteAhead;
   for (uint32_t line = 0; line < bytes; line += 64) __builtin_prefetch(ahead + line, 1);
   return record;

@@ -23,8 +23,8 @@ struct ReadEntry {
   Vid seen;
 };
 
-/// A planned write. It lies in the node's `local` segment, so that another process could finish a
-/// dead worker's commit. Therefore it holds universal names and offsets only.
+/// A planned write. It lies in the node's `local` segment. It names its record, because writes are
+/// sorted by their names (R22). No process completes the commit of a dead worker.
 struct WriteEntry {
   UniversalName record;
   uint32_t log_offset;  // position of the LogRecord in the worker's log buffer
