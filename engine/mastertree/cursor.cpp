@@ -129,10 +129,13 @@ void MasterTreeCursor::set_depth(uint32_t depth) {
       depth <= kInlineFrames ? &frames_[depth - 1] : deep_frames_[depth - 1 - kInlineFrames].get();
 }
 
+/// Starts the route after the last visited key, or where the latest route has started. A route may
+/// begin with keys before its start, for example those of the layer below its slice. If it is left
+/// among them, they must not move the start: the scan would return keys past its bound (R46).
 Status MasterTreeCursor::seek() {
   depth_ = 0;
   reservations_ = txn_->reservations();
-  if (visited_) {
+  if (visited_ && (!before_start(key()) || fault::resume_before_start)) {
     has_resume_ = true;
     resume_bytes_ = key_bytes_;
     DCHECK(key_bytes_ <= resume_.size());

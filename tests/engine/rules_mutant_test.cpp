@@ -20,6 +20,7 @@
 #include "tests/engine/install/next_bounds_rules.h"
 #include "tests/engine/install/pointer_rules.h"
 #include "tests/engine/install/reclaim_walk_rules.h"
+#include "tests/engine/install/resume_rules.h"
 #include "tests/engine/install/tree_drop_rules.h"
 #include "tests/engine/install/unmatched_rules.h"
 #include "tests/engine/log/log_rules.h"
@@ -291,6 +292,8 @@ const Rule kRules[] = {
      [] { return a_merge_checks_again_under_its_locks(99); }},
     {"ScansStartAtTheirBound", Mutant::scan_from_page_fence,
      [] { return a_scan_starts_within_a_merged_page(); }},
+    {"ScansSearchAgainWithinTheirRange", Mutant::resume_before_start,
+     [] { return a_scan_searches_again_within_its_range(); }},
     {"OwnSetsChangeAfterThePageIsFree", Mutant::sets_under_page_lock,
      [] { return own_sets_change_after_the_page_is_free(); }},
     {"OwnSplitsAnswerForWhatTheyElide", Mutant::keep_reads_of_elided,
