@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -36,6 +37,13 @@ class RecordName {
  private:
   std::array<char, sizeof(uint32_t) + kMaxTreeKeyBytes> text_;
   size_t bytes_;
+};
+
+/// Lets look-ups use a RecordName, which allocates nothing. May throw as far as the type says, so
+/// that a table keeps the hash of each name.
+struct RecordNameHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
 };
 
 inline std::string record_name(uint32_t storage_id, Bytes key) {

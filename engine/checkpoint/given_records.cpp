@@ -10,6 +10,7 @@
 #include "engine/format/message_bytes.h"
 #include "engine/log/log_files.h"
 #include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -33,6 +34,22 @@ bool is_possible(const GivenFile& file) {
 }
 
 }  // namespace
+
+void GivenRecord::set(LogType type, uint32_t storage_id, Bytes key, uint64_t version,
+                      Bytes payload) {
+  LogRecord& made = record();
+  made = {};
+  made.type = type;
+  made.storage_id = storage_id;
+  made.key_bytes = static_cast<uint16_t>(key.size());
+  made.payload_bytes = static_cast<uint16_t>(payload.size());
+  made.length = LogRecord::bytes(made.key_bytes, made.payload_bytes);
+  made.vid = version;
+  CHECK(made.length <= bytes_.size());
+  std::memset(bytes_.data() + sizeof made, 0, made.length - sizeof made);
+  copy_bytes(made.key(), key.data(), key.size());
+  copy_bytes(made.payload(), payload.data(), payload.size());
+}
 
 Result<std::unique_ptr<GivenRecords::Output>> GivenRecords::create(GivenPlace& place, uint32_t to) {
   CHECK(place.file_system != nullptr && !place.directory.empty());
@@ -63,6 +80,12 @@ Result<void> GivenRecords::give(GivenPlace& place, uint32_t to, const LogRecord&
   auto& given = *reinterpret_cast<LogRecord*>(copy.data());
   given.length = bytes;
   return output->writer.add(given);
+}
+
+bool GivenRecords::writes_for(uint32_t to, const LogRecord& record) const {
+  const auto found = outputs_.find(to);
+  if (found == outputs_.end() || found->second == nullptr) return true;
+  return !found->second->writer.has_room(LogRecord::bytes(record.key_bytes, record.payload_bytes));
 }
 
 Result<std::vector<GivenFile>> GivenRecords::finish() {

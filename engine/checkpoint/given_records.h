@@ -9,6 +9,7 @@
 //  <directory>/node<k>/run_<checkpoint>_<number of the file>_<receiver>.tmp
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -18,12 +19,26 @@
 #include <vector>
 
 #include "engine/format/log_record.h"
+#include "engine/format/tree_key.h"
+#include "engine/gleaner/gleaned_record.h"
 #include "engine/gleaner/sorted_run.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
+
+/// A record of the log that a process makes, to give it to another one.
+class GivenRecord {
+ public:
+  /// Makes a record with payload offset 0. REQUIRES: the key and the payload fit into
+  /// kMaxGleanedBytes.
+  void set(LogType type, uint32_t storage_id, Bytes key, uint64_t version, Bytes payload);
+  LogRecord& record() { return *reinterpret_cast<LogRecord*>(bytes_.data()); }
+
+ private:
+  alignas(LogRecord) std::array<std::byte, kMaxGleanedBytes> bytes_;
+};
 
 /// A complete file, with records for one process.
 struct GivenFile {
@@ -50,6 +65,8 @@ class GivenRecords {
   /// Adds a copy of the record. `place`: the same for all calls; it outlives the object. Errors:
   /// those of the file system. REQUIRES: the key and the payload fit into kMaxGleanedBytes.
   Result<void> give(GivenPlace& place, uint32_t to, const LogRecord& record);
+  /// Returns whether `give` writes to a file now. Else it only copies the record.
+  bool writes_for(uint32_t to, const LogRecord& record) const;
   /// Writes what is left. Returns the files; the object is empty then.
   Result<std::vector<GivenFile>> finish();
 

@@ -46,18 +46,12 @@ class PendingUpdates {
                          const BlockedRecords& blocked);
 
  private:
-  /// Lets look-ups use a RecordName, which allocates nothing. May throw as far as the type says, so
-  /// that the table keeps the hash of each name.
-  struct NameHash {
-    using is_transparent = void;
-    size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
-  };
   struct Shard {
     mutable std::mutex mutex;
-    std::unordered_map<std::string, UpdateList, NameHash, std::equal_to<>> records;
+    std::unordered_map<std::string, UpdateList, RecordNameHash, std::equal_to<>> records;
   };
 
-  static size_t shard_of(std::string_view name) { return NameHash{}(name) % kShards; }
+  static size_t shard_of(std::string_view name) { return RecordNameHash{}(name) % kShards; }
   static Result<uint64_t> apply_to(const std::string& name, UpdateList& updates,
                                    RecordWriter& writer, const StorageOf& storage_of);
 

@@ -127,6 +127,7 @@ Result<void> Replayer::replay_log_file(FileSystem& file_system, const LogReplayF
 
 Result<void> Replayer::check_wanted() {
   if (counters_.bytes >= published_at_ + kPublishBytes) publish();
+  if (given_updates_.is_full()) ATOLL_TRY(give_updates());
   if (state_->pace.is_ahead()) {
     // A waiting thread must not delay the reuse of pages (R9).
     writer_.end();
@@ -179,9 +180,12 @@ Result<void> Replayer::replay_batch(Records records, const std::string& origin) 
 bool Replayer::is_covered(const LogRecord& record) {
   if (record.type != LogType::update || record.key_bytes > MasterTree::kMaxKeyBytes) return false;
   const StorageControl* storage = storage_of(record.storage_id).control;
-  if (storage == nullptr || !is_own(record, *storage)) return false;
-  return state_->updates.covers(storage->id, record.key_span(), Vid(record.vid),
-                                record.payload_offset, record.payload_bytes);
+  if (storage == nullptr) return false;
+  const auto is_covered_in = [&](const auto& updates) {
+    return updates.covers(storage->id, record.key_span(), Vid(record.vid), record.payload_offset,
+                          record.payload_bytes);
+  };
+  return is_own(record, *storage) ? is_covered_in(state_->updates) : is_covered_in(given_updates_);
 }
 
 void Replayer::prefetch(Records records) {
@@ -289,12 +293,28 @@ Result<void> Replayer::replay_append(StorageControl& storage, const LogRecord& r
 Result<void> Replayer::give(const LogRecord& record, const StorageControl& storage) {
   const uint32_t owner = state_->share.owner_of(record, storage);
   CHECK(owner != state_->share.number && owner < state_->share.count);
+  if (given_.writes_for(owner, record)) {
+    writer_.end();
+    txn_->worker().leave();
+  }
   const Result<void> given = given_.give(state_->given, owner, record);
   if (given) return {};
   return make_error(given.error().code,
                     "replay: a record cannot be given to the node that keeps it until the end of "
                     "the files: " +
                         given.error().message);
+}
+
+Result<void> Replayer::give_updates() {
+  return given_updates_.take_all([&](const LogRecord& record) {
+    return give(record, *state_->storages.at(record.storage_id));
+  });
+}
+
+Result<std::vector<GivenFile>> Replayer::finish_given() {
+  ATOLL_TRY(give_updates());
+  CHECK(given_updates_.is_empty());
+  return given_.finish();
 }
 
 Result<void> Replayer::take(const LogRecord& record, const std::string& origin) {
@@ -416,8 +436,9 @@ Result<void> Replayer::replay_update(StorageControl& storage, const LogRecord& r
     return count(Status::ok, Replayed::older, storage);
   }
   if (!is_own(record, storage)) {
-    ATOLL_TRY(give(record, storage));
-    return count(Status::ok, Replayed::inserted, storage);
+    const Replayed result =
+        given_updates_.add(storage.id, record.key_span(), vid, record.payload_offset, bytes);
+    return count(Status::ok, result, storage);
   }
   if (!fault::replay_updates_at_once) {
     const Replayed result =
@@ -479,32 +500,26 @@ namespace {
 Result<void> give_blocked(Replayer& replayer) {
   ReplayState& state = replayer.state();
   auto& records = state.blocked.records();
+  GivenRecord record;
   for (auto at = records.begin(); at != records.end();) {
     const StorageControl& storage = *state.storages.at(storage_id_in_name(at->first));
-    const Bytes key = key_in_name(at->first);
-    alignas(LogRecord) std::array<std::byte, kMaxGleanedBytes> bytes{};
-    auto& record = *reinterpret_cast<LogRecord*>(bytes.data());
-    record.type = at->second.vid.is_deleted() ? LogType::erase : LogType::insert;
-    record.storage_id = storage.id;
-    record.key_bytes = static_cast<uint16_t>(key.size());
-    record.payload_bytes = static_cast<uint16_t>(at->second.payload.size());
-    record.length = LogRecord::bytes(record.key_bytes, record.payload_bytes);
-    record.vid = at->second.vid.version();
-    CHECK(record.length <= bytes.size());
-    copy_bytes(record.key(), key.data(), key.size());
-    copy_bytes(record.payload(), at->second.payload.data(), at->second.payload.size());
-    if (state.share.has(record, storage)) {
+    const Vid vid = at->second.vid;
+    record.set(vid.is_deleted() ? LogType::erase : LogType::insert, storage.id,
+               key_in_name(at->first), vid.version(), as_bytes(std::span(at->second.payload)));
+    if (state.share.has(record.record(), storage)) {
       ++at;
       continue;
     }
-    ATOLL_TRY(replayer.give(record, storage));
+    ATOLL_TRY(replayer.give(record.record(), storage));
     at = records.erase(at);
   }
   return {};
 }
 
 /// Stores a blocked record, or deletes the older version of the key of a blocked tombstone. Such a
-/// version exists if its thread found room just before the tombstone was kept.
+/// version exists if its thread found room just before the tombstone was kept, or if another
+/// process found room: it does not know the tombstone. REQUIRES: all processes have replayed their
+/// files, so that no older version is stored later (R100).
 Status store_blocked(Replayer& replayer, StorageControl& storage, Bytes key,
                      const BlockedRecords::Record& record) {
   Replayed result = Replayed::older;

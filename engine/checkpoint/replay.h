@@ -27,6 +27,7 @@
 #include "engine/checkpoint/blocked_records.h"
 #include "engine/checkpoint/checkpoint_metadata.h"
 #include "engine/checkpoint/given_records.h"
+#include "engine/checkpoint/given_updates.h"
 #include "engine/checkpoint/log_replay_files.h"
 #include "engine/checkpoint/pending_updates.h"
 #include "engine/checkpoint/replay_pace.h"
@@ -72,10 +73,11 @@ class Replayer {
 
   /// Replays one record. `origin`: its file, for errors.
   Result<void> replay(const LogRecord& record, const std::string& origin);
-  /// Gives the record to the process with its share, which must be another one.
+  /// Gives the record to the process with its share, which must be another one. No write to a file
+  /// delays the reuse of pages: the writer's transaction ends before it (R9).
   Result<void> give(const LogRecord& record, const StorageControl& storage);
   /// Returns the files of the given records. Call it once, after the last call of `give`.
-  Result<std::vector<GivenFile>> finish_given() { return given_.finish(); }
+  Result<std::vector<GivenFile>> finish_given();
   /// Keeps all records of a file that another process has given. They are counted there.
   Result<void> take_file(FileSystem& file_system, const GivenFile& file);
 
@@ -89,8 +91,9 @@ class Replayer {
   /// Adds the storage to them.
   void record_tombstone(const StorageControl& storage);
 
-  /// Called often, at least after each block: publishes the counters now and then, and waits while
-  /// the process is ahead of the others. Error: code failed if the replay was cancelled.
+  /// Called often, at least after each block: publishes the counters now and then, gives updates if
+  /// many wait for it, and waits while the process is ahead of the others. Errors: those of `give`;
+  /// code failed if the replay was cancelled.
   Result<void> check_wanted();
   /// Lets other threads see the counters. The caller is this thread.
   void publish();
@@ -126,8 +129,11 @@ class Replayer {
   Result<void> replay_sorted(Records records, const std::string& origin);
   /// Replays the first of these records with put_run. Sets `done` to their number.
   Result<void> replay_run(Records records, const std::string& origin, size_t& done);
-  /// Returns whether the record is an update that a newer one covers (R94).
+  /// Returns whether the record is an update that a newer one covers (R94): one that is kept, or
+  /// that this thread is about to give.
   bool is_covered(const LogRecord& record);
+  /// Gives the updates of parts that wait for it.
+  Result<void> give_updates();
   void prefetch(Records records);
   ReadAhead& read_ahead();
   /// Keeps a record that another process has given.
@@ -148,6 +154,7 @@ class Replayer {
   RecordWriter writer_;
   CollectedAppends appends_;
   GivenRecords given_;
+  GivenUpdates given_updates_;
   ReplayCounters counters_;
   std::array<KnownStorage, kKnownStorages> known_;
   std::unique_ptr<ReadAhead> read_ahead_;  // made by the first file

@@ -44,6 +44,14 @@ class UpdateList {
     std::erase_if(updates_, [&](const Update& update) { return update.version <= version; });
   }
   bool is_empty() const { return updates_.empty(); }
+  /// Calls `visit` with the version, the offset and the bytes of each update, in any order.
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (const Update& update : updates_) {
+      visit(update.version, static_cast<uint32_t>(update.offset),
+            std::as_bytes(std::span(update.bytes)));
+    }
+  }
   /// Returns about how much memory the updates take.
   uint64_t memory_bytes() const {
     uint64_t bytes = updates_.capacity() * sizeof(Update);

@@ -99,6 +99,11 @@ class SortedRunWriter {
     run_.bytes += record.length;
     return {};
   }
+  /// Returns whether `add` only copies a record of so many bytes, and writes nothing.
+  bool has_room(uint32_t record_bytes) const {
+    if (record_bytes <= static_cast<size_t>(end_ - cursor_)) return true;
+    return used_ + (cursor_ == nullptr ? 0 : run_.chunk_bytes) < buffer_.size();
+  }
   Result<SortedRun> finish();
 
  private:
