@@ -243,13 +243,18 @@ void RecordWriter::prefetch_in(StorageControl& storage, std::span<const Bytes> k
 }
 
 uint64_t RecordWriter::version_of(StorageControl& storage, Bytes key) {
-  if (begin() != Status::ok) return 0;
-  Place place;
-  bool is_older = false;
-  if (find(storage, key, 0, ~uint64_t{0}, false, place, is_older) != Status::ok) return 0;
-  if (place.head == nullptr) return 0;
-  const Vid vid = place.head->load_acquire();
-  return vid.is_in_place() && vid.ordinal() != 0 ? vid.version() : 0;
+  while (!txn_->worker().cluster_failed()) {
+    if (begin() != Status::ok) return 0;
+    Place place;
+    bool is_older = false;
+    if (find(storage, key, 0, ~uint64_t{0}, false, place, is_older) != Status::ok) return 0;
+    if (place.head == nullptr) return 0;
+    const Vid vid = place.head->load_acquire();
+    // Another thread, also of another process, has moved the record since, or writes it now.
+    if (vid.is_relocated() || !vid.is_in_place()) continue;
+    return vid.ordinal() != 0 ? vid.version() : 0;
+  }
+  return 0;
 }
 
 Status RecordWriter::change(StorageControl& storage, Bytes key, const Change& apply, bool& exists,

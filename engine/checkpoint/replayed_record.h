@@ -67,7 +67,8 @@ class RecordWriter {
   /// kBatch records, of trees and arrays, and each has a key that its storage can have.
   void prefetch(std::span<const Sought> records);
 
-  /// Returns the version of the record, or 0 if there is none. Tombstones count.
+  /// Returns the version of the record, or 0 if there is none. Tombstones count. A record that is
+  /// moved meanwhile is searched for again.
   uint64_t version_of(StorageControl& storage, Bytes key);
 
   /// Changes an existing record in place. `apply` gets the version of the record and its payload,

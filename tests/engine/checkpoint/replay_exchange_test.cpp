@@ -1,11 +1,17 @@
 // Records that parts of a replay give to each other (R100): how many, and when they are written.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/engine/checkpoint/checkpoint_stage.h"
 #include "tests/support/fault_injector.h"
+#include "tests/support/seed.h"
 
 namespace atolldb::test {
 namespace {
@@ -70,6 +76,120 @@ TEST(ReplayExchange, WritesToFilesWithoutABeginEpoch) {
     replayer.writer().end();
     cluster.worker(0).context->leave();
   }
+}
+
+/// The trees of two parts of a replay, which have the same worker.
+class TwoParts {
+ public:
+  TwoParts() : cluster(1, 1, options()), storages(cluster) {
+    for (uint32_t share = 0; share < 2; ++share) {
+      states[share].share = {share, 2, 50};
+      states[share].given.file_system = &files;
+      states[share].given.directory = "/given";
+      states[share].given.node = share;
+      for (StorageControl* storage : storages.all()) states[share].storages[storage->id] = storage;
+      parts[share].push_back(
+          std::make_unique<Replayer>(states[share], *cluster.worker(0).transaction));
+    }
+  }
+
+  /// Replays a record of the tree in one part.
+  void replay(uint32_t part, LogType type, const std::string& key, uint64_t epoch,
+              const std::string& payload = {}) {
+    GivenRecord record;
+    record.set(type, storages.tree->id, as_key(key), Vid::make(epoch, 1).version(),
+               as_key(payload));
+    const auto done = parts[part][0]->replay(record.record(), "test");
+    parts[part][0]->writer().end();  // the parts have the same transaction
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  /// Ends the replay of both parts, and returns the records of the tree.
+  std::map<std::string, std::string> finish() {
+    std::vector<std::vector<GivenFile>> given(2);
+    cluster.worker(0).context->leave();
+    for (const auto& part : parts) {
+      const auto finished = give_records(part, run_in_turn);
+      EXPECT_TRUE(finished) << finished.error().message;
+      for (const GivenFile& file : *finished) given[file.to].push_back(file);
+    }
+    for (uint32_t share = 0; share < 2; ++share) {
+      EXPECT_TRUE(take_records(files, given[share], parts[share], run_in_turn));
+      EXPECT_TRUE(finish_replay(parts[share], run_in_turn));
+    }
+    cluster.view().control->epochs.settled.store(50, std::memory_order_release);
+    remove_tombstones(*cluster.worker(0).context, *storages.tree);
+    for (const auto& part : parts) EXPECT_TRUE(finish_blocked(part));
+    std::string problem;
+    const Content content = read_content(cluster.worker(0), storages, problem);
+    EXPECT_EQ(problem, "");
+    return content.tree;
+  }
+
+  TestCluster cluster;
+  StagedStorages storages;
+  MemoryFileSystem files;
+  std::array<ReplayState, 2> states;
+  std::array<std::vector<std::unique_ptr<Replayer>>, 2> parts;
+
+ private:
+  static TestClusterOptions options() {
+    TestClusterOptions options;
+    options.clock = false;
+    options.start_epoch = 100;
+    return options;
+  }
+};
+
+/// The part with the deletion finds no room for a tombstone. The other part does not know it.
+TEST(ReplayExchange, ABlockedDeletionDeletesAnOlderVersionThatAnotherPartHasStored) {
+  for (const uint32_t deleting : {0u, 1u}) {
+    TwoParts two;
+    for (const std::string key : {"old", "new"}) {
+      two.states[deleting].blocked.add(two.storages.tree->id, as_key(key),
+                                       Vid::make(10, 1).with(Vid::kDeleted), {});
+    }
+    two.replay(1 - deleting, LogType::insert, "old", 5, "5");
+    two.replay(1 - deleting, LogType::insert, "new", 15, "15");
+    EXPECT_EQ(two.finish(), (std::map<std::string, std::string>{{"new", "15"}})) << deleting;
+  }
+}
+
+/// Records grow, and so are moved, while another thread asks for their versions.
+TEST(ReplayExchange, VersionsOfRecordsThatAreMovedMeanwhileAreFound) {
+  TestClusterOptions options;
+  options.clock = false;
+  options.start_epoch = 100;
+  TestCluster cluster(1, 2, options);
+  const StagedStorages storages(cluster);
+  const uint64_t keys = rounds(1000, 20'000);
+  std::atomic<uint64_t> latest{0};  // number of the key that is stored; 0: none yet
+  const auto key_of = [](uint64_t number) { return std::to_string(number); };
+  std::jthread grower([&] {
+    RecordWriter writer(*cluster.worker(1).transaction);
+    const std::string payload(2000, 'x');
+    for (uint64_t number = 1; number <= keys; ++number) {
+      for (uint32_t step = 1; step <= 10; ++step) {
+        Replayed result = Replayed::older;
+        const Status status =
+            writer.put(*storages.tree, as_key(key_of(number)), Vid::make(50, step),
+                       as_key(payload).first(step * 200), result);
+        EXPECT_EQ(status, Status::ok);
+        latest.store(number, std::memory_order_release);
+      }
+    }
+    writer.end();
+    cluster.worker(1).context->leave();
+    latest.store(keys + 1, std::memory_order_release);
+  });
+  RecordWriter writer(*cluster.worker(0).transaction);
+  for (;;) {
+    const uint64_t number = latest.load(std::memory_order_acquire);
+    if (number > keys) break;
+    if (number == 0) continue;
+    ASSERT_NE(writer.version_of(*storages.tree, as_key(key_of(number))), 0u) << number;
+  }
+  writer.end();
+  cluster.worker(0).context->leave();
 }
 
 }  // namespace
