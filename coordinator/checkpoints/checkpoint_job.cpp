@@ -7,6 +7,7 @@
 #include "coordinator/durability/disk_room.h"
 #include "engine/checkpoint/checkpoint_file.h"
 #include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -103,6 +104,15 @@ Result<CheckpointMetadata> CheckpointJob::copy(const CheckpointInput& task) {
   return metadata;
 }
 
+uint32_t files_of_each_thread(const Config& config, uint32_t node) {
+  constexpr uint32_t kLeastFiles = 4;
+  const uint32_t threads = config.durability.checkpoint_threads;
+  CHECK(threads != 0 && node < config.nodes.size());
+  if (config.durability.checkpoint_files != 0) return config.durability.checkpoint_files;
+  const uint32_t needed = (config.nodes[node].workers + threads - 1) / threads;
+  return std::clamp(needed, kLeastFiles, kMaxCheckpointFiles);
+}
+
 /// Divides the storages and starts the threads of all nodes. Any node can divide all storages.
 Result<void> CheckpointJob::begin(const CheckpointInput& task) {
   const uint32_t threads = config_.durability.checkpoint_threads;
@@ -123,7 +133,7 @@ Result<void> CheckpointJob::begin(const CheckpointInput& task) {
     const Json body = {{"checkpoint", task.id},
                        {"replay_epoch", task.replay_epoch},
                        {"threads", threads},
-                       {"files", config_.durability.checkpoint_files},
+                       {"files", files_of_each_thread(config_, node)},
                        {"first_part", node * threads},
                        {"disk_reserve", reserve},
                        {"sync_bytes", config_.durability.checkpoint_sync_volume},

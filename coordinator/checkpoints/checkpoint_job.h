@@ -27,6 +27,12 @@ struct CheckpointInput {
   bool keeps_reserve = true;
 };
 
+/// Returns how many files each checkpoint thread of the node writes
+/// (`durability.checkpoint_files`). The automatic number lets each worker of the node read another
+/// file in a recovery. It is at least 4, so that a recovery with another number of nodes can divide
+/// the files, too.
+uint32_t files_of_each_thread(const Config& config, uint32_t node);
+
 /// Thread: one, unless a function says otherwise.
 class CheckpointJob {
  public:

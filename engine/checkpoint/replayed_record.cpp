@@ -41,7 +41,8 @@ std::unexpected<Error> replay_failed(uint32_t storage_id, Status status) {
   CHECK(status != Status::ok && storage_id != 0);
   const char* advice =
       status == Status::volatile_pool_exhausted
-          ? ": all data must fit into the memory of the nodes: raise memory.volatile_pool"
+          ? ": all data must fit into the memory of the nodes: raise memory.volatile_pool, or also "
+            "durability.checkpoint_files if this node reads more bytes than the others"
           : "";
   return make_error(ExitCode::failed, fmt::format("replay of storage {} failed: {}{}", storage_id,
                                                   to_string(status), advice));

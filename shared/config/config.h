@@ -115,7 +115,7 @@ struct Config {
     Live<std::chrono::milliseconds> checkpoint_interval{10'000};
     Live<uint64_t> checkpoint_volume = 0;
     uint32_t checkpoint_threads = 1;  ///< per node
-    uint32_t checkpoint_files = 4;    ///< per thread and checkpoint
+    uint32_t checkpoint_files = 0;    ///< per thread and checkpoint; 0: files_of_each_thread
     /// Bytes that a thread writes between two syncs of its files. 0: it syncs at its end only.
     uint64_t checkpoint_sync_volume = 32ULL << 20;
     std::chrono::microseconds checkpoint_pause{0};  ///< of a thread, after each 32 MiB

@@ -261,10 +261,11 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::integer, ATOLL_CONFIG(durability.checkpoint_threads), {1, kMaxInstallers},
         "With scheme = \"silor\": threads of each node that write a checkpoint. They take turns\n"
         "in the node's directories."),
-    row(KeyKind::integer, ATOLL_CONFIG(durability.checkpoint_files), {1, kMaxCheckpointFiles},
-        "With scheme = \"silor\": files that each of these threads writes. A recovery can read "
-        "them\n"
-        "at the same time."),
+    row(KeyKind::integer, ATOLL_CONFIG(durability.checkpoint_files), {0, kMaxCheckpointFiles},
+        "With scheme = \"silor\": files that each of these threads writes. In a recovery a worker\n"
+        "reads one file at a time. 0: at least 4, and so many that each worker of the node can "
+        "read\n"
+        "another one. Each file takes 4 MiB beforehand."),
     row(KeyKind::size, ATOLL_CONFIG(durability.checkpoint_sync_volume), {0, 1 * kTiB},
         "With scheme = \"silor\": each of these threads syncs its files after it has written this\n"
         "much. Few large syncs delay the log. 0: it syncs them only at its end (for comparisons)."),

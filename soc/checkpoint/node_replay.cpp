@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <iterator>
 #include <map>
-#include <span>
+#include <numeric>
 #include <utility>
 
 #include "engine/format/crc32c.h"
@@ -236,21 +236,20 @@ Result<std::vector<LogReplayFile>> NodeReplay::log_files() const {
 }
 
 /// The last file of a stream counts with its whole size, although the log in it ends earlier.
-/// Checkpoint and log are divided each on its own, because the files of a checkpoint make more
+/// Divides checkpoint files and log files separately, because the files of a checkpoint make more
 /// pages. Log files keep their order.
 Result<NodeReplay::Part> NodeReplay::divide(const CheckpointMetadata* checkpoint) {
   Part part;
-  std::string all;  // every file, and the node that reads it
-  uint64_t bytes = 0;
+  std::string all;                                  // every file, and the node that reads it
+  std::vector<uint64_t> bytes(state_.share.count);  // of each node
   const auto divide_some = [&](std::span<const SizedFile> files,
                                const std::function<std::string(size_t)>& path,
                                const std::function<void(size_t)>& add) {
     const auto nodes = divide_files(files, state_.share.count);
     for (size_t i = 0; i < files.size(); ++i) {
       all += fmt::format("{} {} {}\n", path(i), files[i].bytes, nodes[i]);
-      if (nodes[i] != resources_.node) continue;
-      bytes += files[i].bytes;
-      add(i);
+      bytes[nodes[i]] += files[i].bytes;
+      if (nodes[i] == resources_.node) add(i);
     }
   };
   std::vector<SizedFile> sized;
@@ -280,8 +279,25 @@ Result<NodeReplay::Part> NodeReplay::divide(const CheckpointMetadata* checkpoint
       [&](size_t i) { part.log_files.push_back(logs[i]); });
   part.division = fmt::format("{} files, {:08x}", std::ranges::count(all, '\n'),
                               crc32c(std::as_bytes(std::span(all))));
-  bytes_total_.store(bytes, std::memory_order_relaxed);
+  bytes_total_.store(bytes[resources_.node], std::memory_order_relaxed);
+  warn_of_large_part(bytes);
   return part;
+}
+
+/// A node with a large part ends last, and may need more of its pool than other nodes. The node
+/// with the largest part warns of it. `bytes`: of each node.
+void NodeReplay::warn_of_large_part(std::span<const uint64_t> bytes) const {
+  constexpr uint64_t kLeastBytes = uint64_t{64} << 20;  // small parts take little time
+  const auto largest = std::ranges::max_element(bytes);
+  const uint64_t total = std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
+  const uint64_t mean = total / bytes.size();
+  const bool is_own = static_cast<size_t>(largest - bytes.begin()) == resources_.node;
+  if (!is_own || *largest < kLeastBytes || *largest - mean <= mean / 4) return;
+  logger_->warn(
+      "replay: this node reads {} of {} bytes, and an equal part has {} bytes: the files of the "
+      "checkpoint and of the log cannot be divided equally: raise durability.checkpoint_files, or "
+      "take checkpoints more often",
+      *largest, total, mean);
 }
 
 Json NodeReplay::tombstones_json() const {

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "engine/checkpoint/checkpoint_plan.h"
@@ -86,6 +87,7 @@ class NodeReplay {
   Result<std::vector<LogReplayFile>> log_files() const;
   /// Divides all files over the nodes, and counts the bytes of this node's part.
   Result<Part> divide(const CheckpointMetadata* checkpoint);
+  void warn_of_large_part(std::span<const uint64_t> bytes) const;
   /// Removes the given files of this node, also those of an earlier start-up.
   Result<void> remove_given();
   Json tombstones_json() const;

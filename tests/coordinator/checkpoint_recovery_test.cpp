@@ -131,6 +131,28 @@ TEST(CheckpointRecoveryTest, EachNodeTakesWhatTheOthersHaveGivenToIt) {
   EXPECT_EQ(nodes.progress, (Json{{"bytes", 8u}}));
 }
 
+TEST(CheckpointFilesTest, LetAllWorkersReadByDefault) {
+  struct Case {
+    uint32_t workers;
+    uint32_t threads;
+    uint32_t key;
+    uint32_t files;
+  };
+  const Case cases[] = {
+      {1, 1, 0, 4},  {4, 1, 0, 4},    {5, 1, 0, 5},    {30, 1, 0, 30}, {30, 4, 0, 8},
+      {32, 4, 0, 8}, {250, 1, 0, 64}, {250, 5, 0, 50}, {30, 1, 1, 1},  {30, 4, 64, 64},
+  };
+  for (const Case& each : cases) {
+    Config config;
+    config.nodes.resize(2);
+    config.nodes[1].workers = each.workers;
+    config.durability.checkpoint_threads = each.threads;
+    config.durability.checkpoint_files = each.key;
+    EXPECT_EQ(files_of_each_thread(config, 1), each.files)
+        << each.workers << " workers, " << each.threads << " threads, key " << each.key;
+  }
+}
+
 TEST(CheckpointRecoveryTest, FailsIfTheNodesDivideTheFilesDifferently) {
   TwoNodes nodes;
   const auto recovered = nodes.recover("some");

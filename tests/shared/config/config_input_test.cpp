@@ -485,6 +485,8 @@ TEST(Durability, HasASchemeWhoseCheckpointsMayBeOff) {
   EXPECT_EQ(config.durability.checkpoint_volume.get(), 0u);
   EXPECT_EQ(config.durability.checkpoint_threads, kMaxInstallers);
   EXPECT_EQ(config.durability.checkpoint_files, kMaxCheckpointFiles);
+  EXPECT_EQ(parsed("").durability.checkpoint_files, 0u) << "the number is automatic";
+  EXPECT_EQ(errors_of("[durability]\ncheckpoint_files = 0\n"), "");
   EXPECT_EQ(config.durability.checkpoint_sync_volume, 0u);
   EXPECT_EQ(config.durability.checkpoint_pause, std::chrono::milliseconds(20));
   EXPECT_EQ(config.durability.replay_order, ReplayOrder::oldest_first);
