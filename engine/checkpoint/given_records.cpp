@@ -52,11 +52,12 @@ void GivenRecord::set(LogType type, uint32_t storage_id, Bytes key, uint64_t ver
 }
 
 Result<std::unique_ptr<GivenRecords::Output>> GivenRecords::create(GivenPlace& place, uint32_t to) {
-  CHECK(place.file_system != nullptr && !place.directory.empty());
+  CHECK(place.file_system != nullptr && !place.directories.empty());
   FileSystem& files = *place.file_system;
   const uint32_t number = place.next_number.fetch_add(1, std::memory_order_relaxed);
   const SortedRunName name = {place.checkpoint, number, to};
-  const std::string folder = node_directory(place.directory, place.node);
+  const std::string& directory = place.directories[number % place.directories.size()];
+  const std::string folder = node_directory(directory, place.node);
   std::string path = path_in(folder, to_string(name));
   ATOLL_TRY(files.make_directory(folder));
   IoBuffer buffer(kBufferBytes);

@@ -49,7 +49,7 @@ struct GivenFile {
 /// Where the threads of one process write their files.
 struct GivenPlace {
   FileSystem* file_system = nullptr;
-  std::string directory;
+  std::vector<std::string> directories;  // the files are spread over them
   uint32_t node = 0;
   uint32_t checkpoint = 0;               // of the replay
   std::atomic<uint32_t> next_number{0};  // of a file; relaxed: each number is taken once

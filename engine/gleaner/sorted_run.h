@@ -77,8 +77,9 @@ class SortedRunWriter {
   /// end.
   static constexpr uint64_t kMinChunkBytes = 4 * kIoBlockBytes;
 
-  /// The file grows by at least so much if its room does not suffice.
-  static constexpr uint64_t kGrowBytes = uint64_t{1} << 20;
+  /// The file grows by at least so much if its room does not suffice. A replay has many files that
+  /// stay small (given_records.h).
+  static constexpr uint64_t kGrowBytes = uint64_t{64} << 10;
 
   /// Creates the file with room for `record_bytes` of records; it grows if there are more.
   /// `chunk_bytes`: a multiple of kIoBlockBytes, at least kMinChunkBytes. `buffer` collects chunks

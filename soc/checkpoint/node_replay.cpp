@@ -179,8 +179,21 @@ Result<Json> NodeReplay::take_given(const std::vector<GivenFile>& files) {
   return Json{{"tombstones", tombstones_json()}};
 }
 
+std::vector<std::string> NodeReplay::directories() const {
+  std::vector<std::string> all;
+  // Threads take turns in the directories.
+  for (uint32_t thread = 0;; ++thread) {
+    std::string directory = resources_.directory(thread);
+    if (std::ranges::find(all, directory) != all.end()) return all;
+    all.push_back(std::move(directory));
+  }
+}
+
 Result<void> NodeReplay::remove_given() {
-  return remove_sorted_runs(*resources_.file_system, resources_.directory(0), resources_.node);
+  for (const std::string& directory : directories()) {
+    ATOLL_TRY(remove_sorted_runs(*resources_.file_system, directory, resources_.node));
+  }
+  return {};
 }
 
 Result<void> NodeReplay::make_replayers() {
@@ -209,7 +222,7 @@ Result<void> NodeReplay::find_storages() {
   state_.last_storage = plan_.last_storage;
   state_.share = {resources_.node, resources_.view->node_count, plan_.cut_epoch};
   state_.given.file_system = resources_.file_system;
-  state_.given.directory = resources_.directory(0);
+  state_.given.directories = directories();
   state_.given.node = resources_.node;
   state_.given.checkpoint = static_cast<uint32_t>(plan_.checkpoint);
   return {};

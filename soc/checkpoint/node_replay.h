@@ -88,6 +88,8 @@ class NodeReplay {
   /// Divides all files over the nodes, and counts the bytes of this node's part.
   Result<Part> divide(const CheckpointMetadata* checkpoint);
   void warn_of_large_part(std::span<const uint64_t> bytes) const;
+  /// Returns all log directories of this node.
+  std::vector<std::string> directories() const;
   /// Removes the given files of this node, also those of an earlier start-up.
   Result<void> remove_given();
   Json tombstones_json() const;

@@ -235,7 +235,7 @@ class RecoveredCluster {
       Part& part = *parts.emplace_back(std::make_unique<Part>());
       part.state.share = {share, options.shares, image.cut_epoch};
       part.state.given.file_system = &given_files_;
-      part.state.given.directory = "/given";
+      part.state.given.directories = {"/given", "/given2"};
       part.state.given.node = share;
       for (StorageControl* storage : storages.all()) part.state.storages[storage->id] = storage;
       for (uint32_t i = 0; i < cluster_.worker_count(); ++i) {

@@ -50,7 +50,7 @@ struct RandomRecord {
 struct Place {
   Place(FileSystem& files, uint32_t node) {
     place.file_system = &files;
-    place.directory = "/data";
+    place.directories = {"/data"};
     place.node = node;
     place.checkpoint = 7;
   }
@@ -98,6 +98,26 @@ TEST(GivenRecords, ReachTheProcessToWhichTheyAreGiven) {
     EXPECT_EQ(found, expected);
     ASSERT_TRUE(remove_sorted_runs(files, "/data", 1));
     EXPECT_TRUE(files.paths().empty());
+  }
+}
+
+TEST(GivenRecords, AreSpreadOverAllDirectoriesAndTakeLittleRoom) {
+  std::mt19937_64 random(seed());
+  MemoryFileSystem files;
+  Place place(files, 0);
+  place.place.directories = {"/a", "/b"};
+  std::array<GivenRecords, 3> threads;
+  for (GivenRecords& thread : threads) {
+    for (const uint32_t to : {1u, 2u}) {
+      ASSERT_TRUE(thread.give(place.place, to, RandomRecord(random).record()));
+    }
+    ASSERT_TRUE(thread.finish());
+  }
+  for (const std::string directory : {"/a", "/b"}) {
+    EXPECT_EQ(list_sorted_runs(files, directory, 0)->size(), 3u) << directory;
+  }
+  for (const std::string& path : files.paths()) {
+    EXPECT_EQ(files.bytes(path).size(), GivenRecords::kChunkBytes) << path;
   }
 }
 

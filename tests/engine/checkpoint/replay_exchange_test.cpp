@@ -55,7 +55,7 @@ TEST(ReplayExchange, WritesToFilesWithoutABeginEpoch) {
     ReplayState state;
     state.share = {0, 2, 50};
     state.given.file_system = &files;
-    state.given.directory = "/given";
+    state.given.directories = {"/given"};
     for (StorageControl* storage : storages.all()) state.storages[storage->id] = storage;
     Replayer replayer(state, *cluster.worker(0).transaction);
     const auto& begin_epoch = cluster.worker(0).context->slot().begin_epoch;
@@ -85,7 +85,7 @@ class TwoParts {
     for (uint32_t share = 0; share < 2; ++share) {
       states[share].share = {share, 2, 50};
       states[share].given.file_system = &files;
-      states[share].given.directory = "/given";
+      states[share].given.directories = {"/given"};
       states[share].given.node = share;
       for (StorageControl* storage : storages.all()) states[share].storages[storage->id] = storage;
       parts[share].push_back(

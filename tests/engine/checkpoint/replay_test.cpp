@@ -483,7 +483,7 @@ void expect_blocked_versions_to_meet(uint32_t deleting) {
   for (uint32_t share = 0; share < 2; ++share) {
     states[share].share = {share, 2, 50};
     states[share].given.file_system = &files;
-    states[share].given.directory = "/given";
+    states[share].given.directories = {"/given"};
     states[share].given.node = share;
     for (StorageControl* storage : storages.all()) states[share].storages[storage->id] = storage;
     parts[share].push_back(
