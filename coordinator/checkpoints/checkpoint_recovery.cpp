@@ -29,7 +29,7 @@ void add_tombstones(const std::vector<Json>& answers, std::set<uint32_t>& ids) {
 }
 
 /// Each node divides the files by itself. Returns an error unless all have divided them alike: else
-/// a file could be read by no node.
+/// a file may have no reader.
 Result<void> check_divisions(const std::vector<Json>& ended) {
   const auto division = [](const Json& answer) { return answer.value("division", std::string()); };
   for (const Json& answer : ended) {
@@ -77,10 +77,16 @@ Result<void> CheckpointRecovery::exchange(const std::vector<Json>& ended) {
     if (!bytes) continue;
     ATOLL_ASSIGN(auto files, decode_given_files(*bytes));
     for (GivenFile& file : files) {
-      CHECK(file.to < for_node.size());
+      if (file.to >= for_node.size()) {
+        return make_error(ExitCode::failed,
+                          fmt::format("{}: was given to node {}, but there are {} nodes: internal "
+                                      "error: start the cluster again",
+                                      file.run.path, file.to, for_node.size()));
+      }
       for_node[file.to].push_back(std::move(file));
     }
   }
+  is_past_files_.store(true, std::memory_order_relaxed);
   return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
     const Json given = {{"given", to_binary(encode_given_files(for_node[node]))}};
     ATOLL_TRY(call_node_(node, ControlOperation::replay_exchange, given));

@@ -33,6 +33,9 @@ class CheckpointRecovery {
 
   /// Returns the sums of the nodes' counts so far: see replay.wait in soc/README.md. Thread: any.
   Json progress() const;
+  /// Returns whether all nodes have read their files, and exchange records now, or a later step is
+  /// under way. Thread: any.
+  bool is_past_files() const { return is_past_files_.load(std::memory_order_relaxed); }
   /// Returns the time since `run` began, or its duration once it has ended. Thread: any.
   std::chrono::nanoseconds time() const;
 
@@ -50,6 +53,7 @@ class CheckpointRecovery {
   // Nanoseconds of steady_clock; 0: not yet. Relaxed: for display.
   std::atomic<int64_t> began_ns_{0};
   std::atomic<int64_t> ended_ns_{0};
+  std::atomic<bool> is_past_files_{false};  // relaxed: for display
   mutable std::mutex mutex_;
   std::vector<Json> progress_;  // latest counts of each node; guarded by mutex_
 };

@@ -81,7 +81,9 @@ Result<void> CheckpointManager::report_salvage() {
 
 Json CheckpointManager::recovery_status() const {
   const ReplayProgress progress = replay_progress_of(recovery_.progress());
-  const int64_t seconds = replay_seconds_left(progress, recovery_.time());
+  // The time of the exchange is unknown.
+  const int64_t seconds =
+      recovery_.is_past_files() ? -1 : replay_seconds_left(progress, recovery_.time());
   return {{"log_bytes", progress.bytes_total},
           {"percent_read", progress.percent()},
           {"percent", progress.percent()},
@@ -91,8 +93,9 @@ Json CheckpointManager::recovery_status() const {
 
 std::string CheckpointManager::recovery_progress() const {
   const ReplayProgress progress = replay_progress_of(recovery_.progress());
-  return fmt::format("recovering {} {} replaying the checkpoint and the logs", progress.bytes,
-                     progress.bytes_total);
+  return fmt::format("recovering {} {} {}", progress.bytes, progress.bytes_total,
+                     recovery_.is_past_files() ? "exchanging and applying updates"
+                                               : "replaying the checkpoint and the logs");
 }
 
 void CheckpointManager::record_recovery_progress() {
@@ -105,8 +108,9 @@ void CheckpointManager::record_recovery_progress() {
     if (time < recovery_reported_ + kRecoveryReportPause) return;
     recovery_reported_ = time;
   }
-  logger_->info("recovery: {} % of {} bytes of checkpoint and logs replayed", progress.percent(),
-                progress.bytes_total);
+  logger_->info("recovery: {} % of {} bytes of checkpoint and logs replayed{}", progress.percent(),
+                progress.bytes_total,
+                recovery_.is_past_files() ? "; the nodes exchange and apply updates" : "");
 }
 
 }  // namespace atolldb

@@ -1,5 +1,7 @@
 #include "soc/checkpoint/checkpoint_service.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -225,6 +227,11 @@ Result<void> CheckpointService::exchange(const ControlRequest& request, const Co
   ATOLL_ASSIGN(const auto replay, replay_of(request));
   ATOLL_ASSIGN(const auto bytes, get_binary(request, "given"));
   ATOLL_ASSIGN(auto files, decode_given_files(bytes));
+  for (const GivenFile& file : files) {
+    if (file.to == resources_.node) continue;
+    return make_error(ExitCode::failed, fmt::format("{}{} was given to node {}: internal error",
+                                                    name_of(request), file.run.path, file.to));
+  }
   ATOLL_TRY(replay->take(std::move(files)));
   reply(Json::object());
   return {};

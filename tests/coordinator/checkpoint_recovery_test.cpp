@@ -93,7 +93,7 @@ class TwoNodes {
       }
       if (operation != ControlOperation::replay_wait) return Result<Json>(Json::object());
       GivenFile file;
-      file.to = 1 - node;
+      file.to = gives_to_missing_node && node == 1 ? 2 : 1 - node;
       file.run.path = "of node " + std::to_string(node);
       file.run.chunk_bytes = GivenRecords::kChunkBytes;
       file.run.chunks = 1;
@@ -111,6 +111,7 @@ class TwoNodes {
     return done;
   }
 
+  bool gives_to_missing_node = false;
   std::map<uint32_t, std::vector<std::string>> taken;  // files of replay.exchange, by node
   Json progress;
 
@@ -158,6 +159,16 @@ TEST(CheckpointRecoveryTest, FailsIfTheNodesDivideTheFilesDifferently) {
   const auto recovered = nodes.recover("some");
   ASSERT_FALSE(recovered);
   EXPECT_NE(recovered.error().message.find("\"all\", \"some\""), std::string::npos)
+      << recovered.error().message;
+  EXPECT_TRUE(nodes.taken.empty());
+}
+
+TEST(CheckpointRecoveryTest, FailsIfAFileIsGivenToAMissingNode) {
+  TwoNodes nodes;
+  nodes.gives_to_missing_node = true;
+  const auto recovered = nodes.recover("all");
+  ASSERT_FALSE(recovered);
+  EXPECT_NE(recovered.error().message.find("of node 1: was given to node 2"), std::string::npos)
       << recovered.error().message;
   EXPECT_TRUE(nodes.taken.empty());
 }

@@ -336,6 +336,31 @@ TEST(CheckpointServiceTest, NodesReplayAllRecordsAndEachOnce) {
   EXPECT_LE(one.ended.front().at("bytes"), one.ended.front().at("bytes_total"));
 }
 
+/// Also: some nodes have no file to read, and an earlier start-up has left a given file.
+TEST(CheckpointServiceTest, MoreNodesReplayWhatOneNodeHasWritten) {
+  const uint64_t seed_value = seed();
+  SiloCluster silo(seed_value, 1, 2);
+  for (const uint64_t steps : {3u, 900u}) {
+    ASSERT_EQ(silo.work(steps), "") << "seed " << seed_value;
+    silo.next_epoch();
+    const auto image = silo.logged.files().copy();
+    const std::string left = "/data/node1/" + to_string(SortedRunName{0, 0, 2});
+    ASSERT_TRUE(image->make_directory("/data/node1"));
+    ASSERT_TRUE(image->create(left, GivenRecords::kChunkBytes));
+    const ReplayPlan plan = silo.plan();
+    ReplayedCluster replayed(*image, plan, 3, 1);
+    ASSERT_EQ(message_of(replayed.replay()), "") << "seed " << seed_value;
+    std::string problem;
+    const Content content = read_content(replayed.cluster.worker(0), replayed.storages, problem);
+    EXPECT_EQ(problem, "");
+    EXPECT_TRUE(content == content_at(silo.works, plan.cut_epoch)) << "seed " << seed_value;
+    const auto idle = std::ranges::count_if(
+        replayed.read, [](const Json& each) { return each.at("bytes_total") == 0; });
+    EXPECT_EQ(idle, steps == 3 ? 2 : 0) << "there is one log file only at first";
+    EXPECT_FALSE(*image->exists(left));
+  }
+}
+
 TEST(CheckpointServiceTest, ReplaysTheFilesInTheOrderOfThePlan) {
   const uint64_t seed_value = seed();
   SiloCluster silo(seed_value, 2, 2);
@@ -511,6 +536,16 @@ TEST(CheckpointServiceTest, TheStepsOfAReplayHaveTheirOrder) {
   ASSERT_TRUE(nodes.ask(0, Op::replay_wait, {{"timeout_ms", 60'000}}));
   EXPECT_FALSE(nodes.ask(0, Op::replay_clean, {{"storages", Json::array()}})) << "no exchange";
   EXPECT_FALSE(nodes.ask(0, Op::replay_exchange, {{"given", to_binary({})}})) << "no list of files";
+  GivenFile wrong;
+  wrong.to = 1;
+  wrong.run.path = "/data/node1/run_0_0_1.tmp";
+  wrong.run.chunk_bytes = GivenRecords::kChunkBytes;
+  wrong.run.chunks = 1;
+  const auto refused =
+      nodes.ask(0, Op::replay_exchange, {{"given", to_binary(encode_given_files({wrong}))}});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("was given to node 1"), std::string::npos)
+      << refused.error().message;
   ASSERT_TRUE(nodes.ask(0, Op::replay_exchange, given));
   ASSERT_TRUE(nodes.ask(0, Op::replay_wait, {{"timeout_ms", 60'000}}));
   EXPECT_FALSE(nodes.ask(0, Op::replay_exchange, given));
