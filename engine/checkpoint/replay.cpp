@@ -31,6 +31,15 @@ std::unexpected<Error> misfit_record(const LogRecord& record, const std::string&
                                 origin, record.storage_id, Vid(record.vid).epoch(), reason));
 }
 
+/// A record of a file that another process has given. The files of the data are intact.
+std::unexpected<Error> misgiven_record(const LogRecord& record, const std::string& origin,
+                                       const char* reason) {
+  return make_error(ExitCode::failed,
+                    fmt::format("{}: a record of storage {} in epoch {} {}: internal error: start "
+                                "the cluster again",
+                                origin, record.storage_id, Vid(record.vid).epoch(), reason));
+}
+
 /// Lets the replayers share `count` tasks: each takes the next one, until there is none, or one has
 /// failed.
 Result<void> share_tasks(Replayers replayers, const RunTasks& run, size_t count,
@@ -320,7 +329,7 @@ Result<std::vector<GivenFile>> Replayer::finish_given() {
 Result<void> Replayer::take(const LogRecord& record, const std::string& origin) {
   StorageControl* const storage = storage_of(record.storage_id).control;
   if (storage == nullptr || !is_own(record, *storage)) {
-    return misfit_record(record, origin, "was given to the wrong process");
+    return misgiven_record(record, origin, "was given to the wrong process");
   }
   const Vid vid(record.vid);
   const Bytes payload{record.payload(), record.payload_bytes};
@@ -341,7 +350,7 @@ Result<void> Replayer::take(const LogRecord& record, const std::string& origin) 
     case LogType::add:
       break;
   }
-  return misfit_record(record, origin, "has a type that is not given");
+  return misgiven_record(record, origin, "has a type that is not given");
 }
 
 Result<void> Replayer::take_file(FileSystem& file_system, const GivenFile& file) {

@@ -2,7 +2,7 @@
 // [SILOR14] section 5.
 //
 //   replay_checkpoint, replay_log   files, by all threads, in any order of files
-//   give_records        ends the files: writes what other processes keep of their records
+//   give_records        ends the files: writes the records that other processes must keep
 //   take_records        reads what other processes have given, when all have ended their files
 //   finish_replay       applies the updates of parts of records, and appends the records of heaps
 //   (caller)            raises the settled epoch to the cut
@@ -63,8 +63,8 @@ class Replayer {
   /// REQUIRES: `state` and `txn` outlive the replayer; no other replayer has the worker of `txn`.
   Replayer(ReplayState& state, Transaction& txn) : state_(&state), txn_(&txn), writer_(txn) {}
 
-  /// Replays all records of one file. Those that wait for the end of the files, and belong to the
-  /// share of another process, are given to it (R100). Errors: those of the file system;
+  /// Replays all records of one file. Updates of parts and appends are given to the process with
+  /// their share (R100). Errors: those of the file system;
   /// code corruption for a damaged file, or for a record that does not fit its storage; code failed
   /// if the memory does not suffice, or if the replay was cancelled.
   Result<void> replay_checkpoint_file(FileSystem& file_system, const CheckpointMetadata& metadata,

@@ -1,5 +1,5 @@
 // Division of a replay over the processes that replay together: each file has one process that
-// reads it, and each record one that keeps what waits for the end of the files (R100).
+// reads it. Updates of parts, appends and blocked records have one process that keeps them (R100).
 #pragma once
 
 #include <cstdint>

@@ -173,8 +173,7 @@ Result<std::span<const std::byte>> SortedRunReader::next() {
       bytes_ < at + chunk.size() ? "the file ends in this chunk" : defect_of(chunk, run_, chunk_);
   if (defect != nullptr) {
     return make_error(ExitCode::corruption,
-                      fmt::format("{}: offset {}: {}: the logs still hold all records: {}",
-                                  file_->path(), offset, defect, advice_));
+                      fmt::format("{}: offset {}: {}: {}", file_->path(), offset, defect, advice_));
   }
   ++chunk_;
   const auto& header = *reinterpret_cast<const RunChunkHeader*>(chunk.data());

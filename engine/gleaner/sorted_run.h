@@ -53,11 +53,11 @@ std::string to_string(const SortedRunName& name);
 std::optional<SortedRunName> parse_sorted_run_name(std::string_view name);
 
 /// Returns the names of all sorted runs in <directory>/node<k>; none if the directory is missing.
-/// While no snapshot job is under way, they are leftovers of a crash.
+/// While no snapshot job and no replay is under way, they are leftovers of a crash.
 Result<std::vector<std::string>> list_sorted_runs(FileSystem& file_system,
                                                   const std::string& directory, uint32_t node);
 /// Removes all sorted runs in <directory>/node<k>.
-/// REQUIRES: no snapshot job is under way in this directory.
+/// REQUIRES: no snapshot job is under way in this directory, and no replay needs them.
 Result<void> remove_sorted_runs(FileSystem& file_system, const std::string& directory,
                                 uint32_t node);
 
@@ -134,7 +134,7 @@ class SortedRunReader {
   /// outlives the reader.
   static Result<std::unique_ptr<SortedRunReader>> open(
       FileSystem& file_system, const SortedRun& run, uint32_t chunks_at_once,
-      const char* advice = "take the snapshot again");
+      const char* advice = "the logs still hold all records: take the snapshot again");
 
   /// Returns the records of the next chunk, or an empty span at the end. They are valid until the
   /// second call after this one. So a caller that moves to the next chunk may still use the last

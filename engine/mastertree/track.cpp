@@ -26,7 +26,7 @@ TreePage* child_of(WorkerContext& worker, InteriorPage* page, PageVersion versio
 
 }  // namespace
 
-/// The twins of a packed page lead to its parent (R101).
+/// Returns the border page that has the slice now. A packed page leads to its parent (R101).
 BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
                          PageVersion& version) {
   for (;;) {
