@@ -78,6 +78,38 @@ TEST(ReplayExchange, WritesToFilesWithoutABeginEpoch) {
   }
 }
 
+/// More updates than the table of a thread may keep are given before the end of the files.
+TEST(ReplayExchange, ManyUpdatesAreAllGiven) {
+  TestCluster cluster(1, 1);
+  const StagedStorages storages(cluster);
+  MemoryFileSystem files;
+  ReplayState state;
+  state.share = {0, 2, 50};
+  state.given.file_system = &files;
+  state.given.directories = {"/given"};
+  for (StorageControl* storage : storages.all()) state.storages[storage->id] = storage;
+  Replayer replayer(state, *cluster.worker(0).transaction);
+  GivenRecord record;
+  uint64_t others = 0;  // records of the other share
+  const std::string payload(2000, 'x');
+  for (uint32_t i = 1; others * payload.size() < 3 * GivenUpdates::kMaxBytes; ++i) {
+    const std::string key = std::to_string(i) + "-key";
+    record.set(LogType::update, storages.tree->id, as_key(key), Vid::make(40, i).version(),
+               as_key(payload));
+    if (state.share.has(record.record(), *storages.tree)) continue;
+    ++others;
+    ASSERT_TRUE(replayer.replay(record.record(), "test"));
+    ASSERT_TRUE(replayer.check_wanted());
+  }
+  EXPECT_FALSE(files.paths().empty()) << "most updates are in the file";
+  const auto given = replayer.finish_given();
+  ASSERT_TRUE(given && given->size() == 1u);
+  EXPECT_EQ(given->front().to, 1u);
+  EXPECT_EQ(given->front().run.records, others);
+  replayer.writer().end();
+  cluster.worker(0).context->leave();
+}
+
 /// The trees of two parts of a replay, which have the same worker.
 class TwoParts {
  public:
