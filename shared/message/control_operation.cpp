@@ -60,7 +60,7 @@ constexpr ControlOperationEntry kOperations[] = {
     {Op::checkpoint_end, "checkpoint.end", kNodes, kSmall},
     {Op::replay_begin, "replay.begin", kNodes, kLarge, true},
     {Op::replay_wait, "replay.wait", kNodes, kSmall},
-    {Op::replay_exchange, "replay.exchange", kNodes, kLarge},
+    {Op::replay_exchange, "replay.exchange", kNodes, kLarge, true},
     {Op::replay_clean, "replay.clean", kNodes, kLarge},
     {Op::replay_end, "replay.end", kNodes, kSmall},
 };
