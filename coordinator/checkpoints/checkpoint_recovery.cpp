@@ -74,7 +74,11 @@ Result<void> CheckpointRecovery::exchange(const std::vector<Json>& ended) {
   std::vector<std::vector<GivenFile>> for_node(ended.size());
   for (const Json& answer : ended) {
     const auto bytes = find_binary(answer, "given");
-    if (!bytes) continue;
+    if (!bytes) {
+      return make_error(ExitCode::failed,
+                        "a node has not said which records it gives to others: internal error: "
+                        "start the cluster again");
+    }
     ATOLL_ASSIGN(auto files, decode_given_files(*bytes));
     for (GivenFile& file : files) {
       if (file.to >= for_node.size()) {

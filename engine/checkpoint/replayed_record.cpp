@@ -15,6 +15,7 @@
 #include "engine/transaction/run.h"
 #include "shared/base/check.h"
 #include "shared/sync/racy_copy.h"
+#include "shared/sync/wait_word.h"
 
 namespace atolldb {
 namespace {
@@ -41,8 +42,7 @@ std::unexpected<Error> replay_failed(uint32_t storage_id, Status status) {
   CHECK(status != Status::ok && storage_id != 0);
   const char* advice =
       status == Status::volatile_pool_exhausted
-          ? ": all data must fit into the memory of the nodes: raise memory.volatile_pool, or also "
-            "durability.checkpoint_files if this node reads more bytes than the others"
+          ? ": all data must fit into the memory of the nodes: raise memory.volatile_pool"
           : "";
   return make_error(ExitCode::failed, fmt::format("replay of storage {} failed: {}{}", storage_id,
                                                   to_string(status), advice));
@@ -244,6 +244,7 @@ void RecordWriter::prefetch_in(StorageControl& storage, std::span<const Bytes> k
 }
 
 uint64_t RecordWriter::version_of(StorageControl& storage, Bytes key) {
+  uint32_t turns = 0;
   while (!txn_->worker().cluster_failed()) {
     if (begin() != Status::ok) return 0;
     Place place;
@@ -252,7 +253,10 @@ uint64_t RecordWriter::version_of(StorageControl& storage, Bytes key) {
     if (place.head == nullptr) return 0;
     const Vid vid = place.head->load_acquire();
     // Another thread, also of another process, has moved the record since, or writes it now.
-    if (vid.is_relocated() || !vid.is_in_place()) continue;
+    if (vid.is_relocated() || !vid.is_in_place()) {
+      spin_or_yield(turns);
+      continue;
+    }
     return vid.ordinal() != 0 ? vid.version() : 0;
   }
   return 0;

@@ -122,6 +122,7 @@ void McsLocker::make_head(uint32_t successor) {
 }
 
 void McsLocker::wake_sleeper(const McsWord& word) {
+  DCHECK(!holds(word));
   for (uint32_t i = 0; i < sleeper_count_; ++i) {
     if (sleepers_[i].word != &word) continue;
     const uint32_t successor = sleepers_[i].successor;

@@ -293,13 +293,14 @@ Result<NodeReplay::Part> NodeReplay::divide(const CheckpointMetadata* checkpoint
   part.division = fmt::format("{} files, {:08x}", std::ranges::count(all, '\n'),
                               crc32c(std::as_bytes(std::span(all))));
   bytes_total_.store(bytes[resources_.node], std::memory_order_relaxed);
-  warn_of_large_part(bytes);
+  warn_of_large_part(bytes, checkpoint != nullptr ? checkpoint->files.size() : 0);
   return part;
 }
 
 /// A node with a large part ends last, and may need more of its pool than other nodes. The node
-/// with the largest part warns of it. `bytes`: of each node.
-void NodeReplay::warn_of_large_part(std::span<const uint64_t> bytes) const {
+/// with the largest part warns of it. `bytes`: of each node. `checkpoint_files`: of all nodes.
+void NodeReplay::warn_of_large_part(std::span<const uint64_t> bytes,
+                                    size_t checkpoint_files) const {
   constexpr uint64_t kLeastBytes = uint64_t{64} << 20;  // small parts take little time
   const auto largest = std::ranges::max_element(bytes);
   const uint64_t total = std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
@@ -308,9 +309,9 @@ void NodeReplay::warn_of_large_part(std::span<const uint64_t> bytes) const {
   if (!is_own || *largest < kLeastBytes || *largest - mean <= mean / 4) return;
   logger_->warn(
       "replay: this node reads {} of {} bytes, and an equal part has {} bytes: the files of the "
-      "checkpoint and of the log cannot be divided equally: raise durability.checkpoint_files, or "
-      "take checkpoints more often",
-      *largest, total, mean);
+      "checkpoint and of the log cannot be divided equally: take checkpoints more often, "
+      "or set durability.checkpoint_files so that they have more files (this one has {})",
+      *largest, total, mean, checkpoint_files);
 }
 
 Json NodeReplay::tombstones_json() const {

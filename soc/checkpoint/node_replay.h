@@ -87,7 +87,7 @@ class NodeReplay {
   Result<std::vector<LogReplayFile>> log_files() const;
   /// Divides all files over the nodes, and counts the bytes of this node's part.
   Result<Part> divide(const CheckpointMetadata* checkpoint);
-  void warn_of_large_part(std::span<const uint64_t> bytes) const;
+  void warn_of_large_part(std::span<const uint64_t> bytes, size_t checkpoint_files) const;
   /// Returns all log directories of this node.
   std::vector<std::string> directories() const;
   /// Removes the given files of this node, also those of an earlier start-up.

@@ -316,7 +316,7 @@ TEST_F(Locks, AThreadRecordsALimitedNumberOfSleepers) {
     }
     while (!may_unlock.load(std::memory_order_acquire)) sched_yield();
     EXPECT_TRUE(other.has_sleepers());
-    // The order differs from that of the locks. The second half is released before it is woken.
+    // The order differs from that of the locks. The first half is released before it is woken.
     for (uint32_t i = kLocks; i-- > kLocks / 2;) other.unlock(arena_.many_words[i]);
     for (uint32_t i = 0; i < kLocks / 2; ++i) other.release(arena_.many_words[i]);
     for (uint32_t i = 0; i < kLocks / 2; ++i) other.wake_sleeper(arena_.many_words[i]);
