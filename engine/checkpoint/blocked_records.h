@@ -39,8 +39,8 @@ class RecordName {
   size_t bytes_;
 };
 
-/// Lets look-ups use a RecordName, which allocates nothing. May throw as far as the type says, so
-/// that a table keeps the hash of each name.
+/// Lets look-ups use a RecordName, which allocates nothing. Not noexcept: a table of
+/// libstdc++ then keeps the hash of each name.
 struct RecordNameHash {
   using is_transparent = void;
   size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }

@@ -362,7 +362,7 @@ class MasterTreeCursor {
   bool forward_;
   bool ended_ = false;
   Status end_ = Status::end_of_scan;  // if ended_: the status that ended the scan
-  bool visited_ = false;              // key_ has the key of the last visited record
+  bool visited_ = false;              // key_ has its key, or a later skipped one
   bool has_resume_ = false;           // the route starts after resume_, not at the range's bound
   uint64_t reservations_ = ~uint64_t{0};  // Transaction::reservations() at the latest seek
   uint64_t returned_ = 0;                 // records returned, counted as operations at the end

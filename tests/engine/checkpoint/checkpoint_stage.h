@@ -349,4 +349,14 @@ inline std::string recover_and_compare(const CrashImage& image, const RecoveryOp
          std::to_string(image.cut_epoch);
 }
 
+/// Prepares one of two parts of a replay up to epoch 50, which gives records in files of `files`.
+inline void prepare_part(ReplayState& state, uint32_t share, const StagedStorages& storages,
+                         FileSystem& files) {
+  state.share = {share, 2, 50};
+  state.given.file_system = &files;
+  state.given.directories = {"/given"};
+  state.given.node = share;
+  for (StorageControl* storage : storages.all()) state.storages[storage->id] = storage;
+}
+
 }  // namespace atolldb::test

@@ -53,10 +53,7 @@ TEST(ReplayExchange, WritesToFilesWithoutABeginEpoch) {
     FaultInjector files(memory);
     files.fail(call, 1, Fault::disk_full);
     ReplayState state;
-    state.share = {0, 2, 50};
-    state.given.file_system = &files;
-    state.given.directories = {"/given"};
-    for (StorageControl* storage : storages.all()) state.storages[storage->id] = storage;
+    prepare_part(state, 0, storages, files);
     Replayer replayer(state, *cluster.worker(0).transaction);
     const auto& begin_epoch = cluster.worker(0).context->slot().begin_epoch;
     GivenRecord record;
@@ -84,10 +81,7 @@ TEST(ReplayExchange, ManyUpdatesAreAllGiven) {
   const StagedStorages storages(cluster);
   MemoryFileSystem files;
   ReplayState state;
-  state.share = {0, 2, 50};
-  state.given.file_system = &files;
-  state.given.directories = {"/given"};
-  for (StorageControl* storage : storages.all()) state.storages[storage->id] = storage;
+  prepare_part(state, 0, storages, files);
   Replayer replayer(state, *cluster.worker(0).transaction);
   GivenRecord record;
   uint64_t others = 0;  // records of the other share
@@ -115,11 +109,7 @@ class TwoParts {
  public:
   TwoParts() : cluster(1, 1, options()), storages(cluster) {
     for (uint32_t share = 0; share < 2; ++share) {
-      states[share].share = {share, 2, 50};
-      states[share].given.file_system = &files;
-      states[share].given.directories = {"/given"};
-      states[share].given.node = share;
-      for (StorageControl* storage : storages.all()) states[share].storages[storage->id] = storage;
+      prepare_part(states[share], share, storages, files);
       parts[share].push_back(
           std::make_unique<Replayer>(states[share], *cluster.worker(0).transaction));
     }

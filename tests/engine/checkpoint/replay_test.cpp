@@ -481,11 +481,7 @@ void expect_blocked_versions_to_meet(uint32_t deleting) {
   std::array<ReplayState, 2> states;
   std::array<std::vector<std::unique_ptr<Replayer>>, 2> parts;
   for (uint32_t share = 0; share < 2; ++share) {
-    states[share].share = {share, 2, 50};
-    states[share].given.file_system = &files;
-    states[share].given.directories = {"/given"};
-    states[share].given.node = share;
-    for (StorageControl* storage : storages.all()) states[share].storages[storage->id] = storage;
+    prepare_part(states[share], share, storages, files);
     parts[share].push_back(
         std::make_unique<Replayer>(states[share], *cluster.worker(0).transaction));
   }

@@ -56,7 +56,7 @@ inline std::string a_failed_commit_holds_nothing() {
   return problem.text();
 }
 
-/// R22: a commit takes locks in universal order, whatever the order of the writes. The words of the
+/// R22: a commit takes locks in universal order, and not in that of the writes. The words of the
 /// locks name their holder.
 inline std::string locks_are_taken_in_universal_order() {
   Stage stage;
