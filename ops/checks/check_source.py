@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Layering, atomics, sizes and assertions of the sources; rules, references and words of comments
 and Markdown; files and functions that both name.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The modules inside engine/ and shared/ include each other one way. Prints `file:line: rule` and ends with 1 on violations.
 
 module_order.py ROOT checks the tree at ROOT; tests/checks plants violations to see it fail.

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Every test of every test program is run by exactly one entry of ctest. Prints violations and ends with 1 if there are any.
 
 An entry runs the tests of one source: its program with a filter that CMake makes of the source's

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Sources of one library or test program that are joined (a unity build) do not clash. Prints `file:line: rule` and ends with 1 on violations.
 
 CMake joins up to thirty sources that follow each other in the order of their paths: a new file shifts

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Converts the CSV files of a complete export to Parquet files beside them.
 
 to_parquet.py DIR reads DIR/export.json, and writes part-0000.parquet for each part-0000.csv. Files

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Makes the manual pages: atoll.1, and atoll-COMMAND.1 for each command of the program.
 
 A page of a command has what the program's help says (synopsis, arguments, options) and the sections

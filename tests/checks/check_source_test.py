@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """ops/checks/check_source.py finds every kind of violation, and nothing in clean code."""
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The code and the commands in README.md and in the READMEs of clients and procedures work.
 
 readme_test.py BUILD_DIR takes the options of the compiler from BUILD_DIR/compile_commands.json, and

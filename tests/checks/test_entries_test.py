@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """ops/checks/test_entries.py finds tests that no entry of ctest runs, or several, and nothing else.
 
 test_entries_test.py BUILD_DIR also reads the entries of that build.

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """ops/checks/unnamed_names.py finds names that clash in joined sources, and nothing else."""
 import pathlib
 import sys

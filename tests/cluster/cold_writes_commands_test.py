@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The choice of `memory.cold_writes = "automatic"`, from a dense load to sparse updates.
 
 A load in the order of the keys leaves the storage with pages: its changes are dense. Uniform

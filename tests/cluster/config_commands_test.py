@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """`atoll config check|show|reload`, and the examples in configs/."""
 import json
 import os

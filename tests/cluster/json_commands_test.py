@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The output of each verb with --json is as its schema in ops/schemas/ says.
 
 Programs may meet members that a schema does not name, because versions add some. This test allows

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Compares the Parquet files of an export with the CSV files that were imported before.
 
 parquet_values.py EXPORT CSV_DIR reads EXPORT/<table>/*.parquet with pyarrow, and CSV_DIR/<table>.csv

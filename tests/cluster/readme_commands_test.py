@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The commands of the README run, in its order, and print what it says.
 
 Other tests run the rest: the build and the packages (ops/run, ops/test, ops/package, and what is in

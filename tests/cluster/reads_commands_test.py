@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Snapshot pages come to lie on the node that reads them, although another node writes them."""
 import sys
 import unittest

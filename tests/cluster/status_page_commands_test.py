@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The status page in a real browser: its texts and charts agree with the metrics, and people can
 read it in light and dark, and on a phone."""
 import json

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Checks TPC-C's twelve consistency conditions over the CSV files of an export, as SQL in SQLite.
 
 tpcc_conditions.py DIR prints the largest D_NEXT_O_ID. It ends with 1 if a condition is violated, or

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Boots a machine with several NUMA nodes under full emulation, and checks where memory lies.
 
   tests/numa/numa_guest.py --bin build/release/bin              two NUMA nodes

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Installs a build into a temporary prefix, and uses it without the source tree.
 
 Arguments: the build directory.

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Builds the Debian packages, and uses them in a clean root without the source tree.
 
 Argument: the source tree. Runs only with ATOLL_LONG. With mmdebstrap and root rights the root is a

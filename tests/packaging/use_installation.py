@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Uses an installed Atoll as its users do: `use_installation.py PREFIX`.
 
 It needs nothing of the source tree, so it also runs in a clean root with the packages installed. It

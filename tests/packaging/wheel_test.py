@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Builds the wheel of the Python package, installs it into a new environment, and uses it there.
 
 Arguments: the source tree, and the build directory. Runs only with ATOLL_LONG, and with the Python
