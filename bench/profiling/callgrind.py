@@ -6,7 +6,7 @@ import time
 
 from .cluster import WARM_UP_S, ProfileError
 
-COLUMNS = [("Ir", "instructions"), ("D1", "D1 misses"), ("LL", "LL misses"),
+COLUMNS = [("Ir", "instructions"), ("I1", "I1 misses"), ("D1", "D1 misses"), ("LL", "LL misses"),
            ("Bm", "mispredicts")]
 # Valgrind slows a node by two orders of magnitude. The hang limit is therefore high, and epochs are
 # long, so that an epoch has as many transactions as usual. Few transactions run in total, so one
@@ -51,7 +51,7 @@ def control(benchmark, pids, *arguments):
 
 
 def measure(benchmark, window):
-    """Returns ({(object, address): [Ir, D1, LL, Bm]}, commits) of all node processes."""
+    """Returns ({(object, address): [Ir, I1, D1, LL, Bm]}, commits) of all node processes."""
     benchmark.binaries = wrap(benchmark)
     config = benchmark.work / "profile.toml"
     config.write_text(CONFIG)
@@ -83,7 +83,7 @@ def read(text, costs):
     for line in text:
         if line.startswith("events:"):
             events = line.split()[1:]
-            columns = [(events.index("Ir"),),
+            columns = [(events.index("Ir"),), (events.index("I1mr"),),
                        tuple(events.index(name) for name in ("D1mr", "D1mw")),
                        tuple(events.index(name) for name in ("DLmr", "DLmw")),
                        tuple(events.index(name) for name in ("Bcm", "Bim"))]
