@@ -13,12 +13,18 @@
 
 namespace atolldb::tpcc {
 
-/// The rows of one customer.
+/// The rows of one customer, except that of customer_by_name.
 struct NewCustomer {
   CustomerRow row;
   CustomerBalanceRow balance;
   CustomerDataRow data;
   HistoryRow history;
+};
+
+/// A row of customer_by_name, with its key.
+struct CustomerName {
+  uint64_t key;
+  CustomerNameRow row;
 };
 
 /// The rows of one order with its lines. An undelivered order also has a row in new_order.
@@ -72,6 +78,7 @@ class Loader {
   Status load_places(uint32_t w);
   Status load_stock(uint32_t w);
   Status load_customers(uint32_t w, uint32_t d);
+  Status load_names(std::vector<CustomerName>& names);
   Status load_orders(uint32_t w, uint32_t d);
   Status write_customer(uint32_t w, uint32_t d, uint32_t c, const NewCustomer& customer);
   Status write_order(uint32_t w, uint32_t d, const NewOrderRows& order);

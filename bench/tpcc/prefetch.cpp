@@ -16,9 +16,8 @@ void prefetch_customer(const PrefetchContext& next, const Tables& tables,
     const Key first = ordered_key(
         customer_name_key(choice.w_id, choice.d_id, last_name_hash(choice.last_name), 0));
     const Bytes key = first;
-    // Only the page. The load inserts the names in another order than that of the keys, so the
-    // place of the records would have to be searched for in the page, which is not in the caches
-    // yet.
+    // Only the start of the page. A prefetch of the records would search its slots, which are not
+    // in the caches yet.
     next.records(tables.customer_by_name, {&key, 1}, 0);
     return;
   }
