@@ -65,17 +65,18 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
   CHECK(page->has_room(count, bytes));
   DCHECK(page->contains(slice) && bytes % 8 == 0);
   DCHECK(!vid.is_moved() && !vid.is_being_written());
-  page->heap_begin = static_cast<uint16_t>(page->heap_begin - bytes);
+  const auto heap_begin = static_cast<uint16_t>(page->heap_begin - bytes);
+  page->heap_begin = heap_begin;
   page->slices()[count] = slice;
-  page->offsets()[count] = page->heap_begin;
-  TreeRecord* record = page->record(count);
+  page->offsets()[count] = heap_begin;
+  auto* record = reinterpret_cast<TreeRecord*>(reinterpret_cast<std::byte*>(page) + heap_begin);
   record->head.lock.clear();
   record->head.vid.store(vid.word(), std::memory_order_relaxed);
   record->head.slot = static_cast<uint16_t>(count);
   record->head.remainder = remainder;
   record->capacity = static_cast<uint16_t>(capacity);
   record->payload_bytes.store(0, std::memory_order_relaxed);
-  const uint32_t suffix_bytes = record->suffix_bytes();
+  const uint32_t suffix_bytes = TreeRecord::suffix_bytes_for(remainder);
   if (suffix_bytes != 0) std::memcpy(record->suffix(), suffix, suffix_bytes);
   // Loads the memory of later records, as WorkerLog::allocate does. The next locked instruction of
   // this worker waits for all its stores, so also for the lines of new records. Near the begin of

@@ -87,12 +87,12 @@ bool is_missing(InteriorPage* interior, uint32_t slot, PageVersion version, Miss
   return is_it;
 }
 
-/// Descends once from the root of the layer. If a page on the path was dropped (R8) and its parent
-/// does not show that yet, sets `again`. The caller then starts at the root again.
-inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
-                          Adoption adoption, const void* first_layer, bool& again) {
-  again = false;
-  BorderView view;
+/// Descends once from the root of the layer, and fills the empty `view`. Returns true if a page on
+/// the path was dropped (R8) and its parent does not show that yet: the caller starts at the root
+/// again.
+inline bool descend(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
+                    Adoption adoption, const void* first_layer, BorderView& view) {
+  DCHECK(view.page == nullptr && !view.dropped && !view.missing);
   uint32_t turns = 0;
   const DualPointer::View root = load_both(*link.pointer);
   if (root.page.is_null()) {
@@ -100,7 +100,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
     // is replaced (await_drop).
     view.dropped = is_frozen_null(root.page);
     if (!view.dropped) view.missing = {link.pointer, root};
-    return view;
+    return false;
   }
   TreePage* const root_page = tree_page(worker.resolve(root.page.thawed()));
   TreePage* page = root_page;
@@ -110,21 +110,21 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
     if (version.is_moved()) {
       if (version.is_dropped()) {
         view.dropped = true;
-        again = page != root_page && adoption != Adoption::no;
-        return view;
+        return page != root_page && adoption != Adoption::no;
       }
       const VolatilePointer twin = page->twin_for(slice);
       if (twin.is_null()) {
         if (worker.cluster_failed() || adoption == Adoption::no) {
           view.dropped = true;
-          return view;
+          return false;
         }
         reach(SyncPoint::awaiting_move);
         spin_or_yield(turns);
         continue;
       }
       // `link` may already lead to the twin, so `adopt` checks it under its locks.
-      if (adoption != Adoption::no && link.pointer != nullptr) adopt(worker, storage, link, page);
+      if (adoption != Adoption::no && link.pointer != nullptr)
+        adopt(worker, storage, Link(link), page);
       link.pointer = nullptr;  // the link to the twin is not known here
       page = tree_page(worker.resolve(twin));
       continue;
@@ -135,7 +135,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
       view.page = border_page(page);
       view.version = version;
       if (first_layer != nullptr) keep_border(worker, storage, first_layer, slice, page);
-      return view;
+      return false;
     }
     InteriorPage* interior = interior_page(page);
     const uint32_t slot = interior->find(slice, version.count());
@@ -147,18 +147,19 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
       // has no successor yet.
       const VolatilePointer twin = interior->twin_for(slice);
       if (!twin.is_null()) {
-        if (adoption != Adoption::no && link.pointer != nullptr) adopt(worker, storage, link, page);
+        if (adoption != Adoption::no && link.pointer != nullptr)
+          adopt(worker, storage, Link(link), page);
         link.pointer = nullptr;
         page = tree_page(worker.resolve(twin));
         continue;
       }
     }
     if (word.is_null()) {
-      if (is_missing(interior, slot, version, view.missing)) return view;
+      if (is_missing(interior, slot, version, view.missing)) return false;
       // R23: a caller that holds locks does not wait for a page that is being replaced.
       if (worker.cluster_failed() || adoption == Adoption::no) {
         view.dropped = true;
-        return view;
+        return false;
       }
       reach(SyncPoint::awaiting_move);
       spin_or_yield(turns);
@@ -184,10 +185,11 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
   DCHECK(link.pointer != nullptr);
   reach(SyncPoint::descending);
   const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
+  // The only view: it lies in the memory of the caller's result, so it is not copied.
+  BorderView view;
   // If the root word is null, the storage is in a snapshot only or empty, and the memo is not used.
   if (first_layer != nullptr && adoption != Adoption::whole_way &&
       !link.pointer->load_acquire().is_null()) {
-    BorderView view;
     const PageDirectory* const directory = directory_of(worker, storage, first_layer);
     const bool is_found = directory != nullptr
                               ? find_in_directory(worker, *directory, storage.id, slice, view)
@@ -195,14 +197,14 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     if (is_found) return view;
   }
   for (uint32_t turns = 0;;) {
-    bool again = false;
-    const BorderView view = descend(worker, storage, link, slice, adoption, first_layer, again);
+    const bool again = descend(worker, storage, link, slice, adoption, first_layer, view);
     if (!again || worker.cluster_failed()) [[likely]]
       return view;
     DCHECK(view.page == nullptr && view.dropped);
     // The words of a moved holder never change. The word may lead to a moved root whose successor
     // was dropped. Every retry would find the same dropped page, so the caller starts again.
     if (link.holder != nullptr && link.holder->header.version().is_moved()) return view;
+    view.dropped = false;
     reach(SyncPoint::awaiting_move);
     spin_or_yield(turns);
   }
@@ -262,7 +264,7 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
   return view;
 }
 
-Location locate(WorkerContext& worker, StorageControl& storage, Bytes key, const Link& root) {
+Location locate(WorkerContext& worker, StorageControl& storage, Bytes key, Link root) {
   for (;;) {
     Location location;
     LayerKey rest(key);
@@ -275,8 +277,10 @@ Location locate(WorkerContext& worker, StorageControl& storage, Bytes key, const
       }
       location.page = border.page;
       location.version = border.version;
-      location.missing = border.missing;
-      if (border.page == nullptr) return location;
+      if (border.page == nullptr) {
+        location.missing = border.missing;
+        return location;
+      }
       const SlotView slot = find_slot(worker, border.page, border.version, rest);
       if (slot.match == Match::next_layer) {
         location.link = {slot.record->next_layer(), border.page};

@@ -112,7 +112,7 @@ struct Location {
 };
 
 /// Descends layer by layer to the place of `key`. `root`: link to the root of the first layer.
-Location locate(WorkerContext& worker, StorageControl& storage, Bytes key, const Link& root);
+Location locate(WorkerContext& worker, StorageControl& storage, Bytes key, Link root);
 inline Location locate(WorkerContext& worker, StorageControl& storage, Bytes key) {
   return locate(worker, storage, key, root_link(storage));
 }
