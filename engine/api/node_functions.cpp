@@ -1,31 +1,21 @@
 // The functions of the node that procedure libraries call. Each checks that the calling thread runs
 // the attempt, and that the storage is of the function's type. The engine checks everything else.
-#include <algorithm>
-#include <array>
 #include <exception>
 #include <limits>
 #include <new>
-#include <optional>
 #include <span>
 
+#include "engine/api/batch_functions.h"
 #include "engine/api/current_attempt.h"
+#include "engine/api/node_call.h"
 #include "engine/api/procedure_attempt.h"
-#include "engine/api/storage_cast.h"
 #include "engine/api/storage_lookup.h"
-#include "engine/hash/hash_key.h"
-#include "engine/mastertree/prefetch.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
 namespace {
 
 using ApiNumber = atoll_api::NumberType;
-
-using ApiHandle = atoll_api::abi::StorageHandle;
-using ApiBytes = atoll_api::Bytes;
-using ApiPlace = atoll_api::abi::Place;
-using ApiStatus = atoll_api::Status;
-using ApiStorageType = atoll_api::abi::StorageType;
 
 constexpr bool has_same_statuses() {
   for (uint32_t i = 0; i <= kStatusCount; ++i) {
@@ -52,57 +42,6 @@ static_assert(HashKey::kMaxKeyBytes == atoll_api::kMaxHashKeyBytes);
 static_assert(static_cast<uint8_t>(IncrementType::i32) == static_cast<uint8_t>(ApiNumber::i32));
 static_assert(static_cast<uint8_t>(IncrementType::f64) == static_cast<uint8_t>(ApiNumber::f64));
 
-template <typename Storage>
-constexpr ApiStorageType type_of() {
-  if (std::is_same_v<Storage, Array>) return ApiStorageType::array;
-  return std::is_same_v<Storage, MasterTree> ? ApiStorageType::mastertree
-                                             : ApiStorageType::sequential;
-}
-
-/// Calls `use(transaction, storage)` if this thread runs the attempt, and the handle is of a
-/// storage of this type.
-template <typename Storage, typename Use>
-inline ApiStatus with(uint64_t attempt, const ApiHandle* handle, Use&& use) {
-  DCHECK(handle != nullptr);
-  const CurrentAttempt& current = current_attempt;
-  if (!current.runs(attempt)) [[unlikely]]
-    return ApiStatus::invalid_argument;
-  if (handle->type != type_of<Storage>()) [[unlikely]]
-    return ApiStatus::storage_not_found;
-  DCHECK(current.transaction != nullptr);
-  return to_api(use(*current.transaction, storage_in<Storage>(*handle)));
-}
-
-/// Calls `use(transaction, tree)` if this thread runs the attempt, and the handle is of a
-/// Master-tree or a hash storage.
-template <typename Use>
-inline ApiStatus with_tree(uint64_t attempt, const ApiHandle* handle, Use&& use) {
-  DCHECK(handle != nullptr);
-  const CurrentAttempt& current = current_attempt;
-  if (!current.runs(attempt)) [[unlikely]]
-    return ApiStatus::invalid_argument;
-  if (handle->type != ApiStorageType::mastertree && handle->type != ApiStorageType::hash)
-      [[unlikely]]
-    return ApiStatus::storage_not_found;
-  DCHECK(current.transaction != nullptr);
-  return to_api(use(*current.transaction, storage_in<MasterTree>(*handle)));
-}
-
-/// The key of a call as the tree stores it.
-class StoredKey {
- public:
-  StoredKey(const ApiHandle* handle, ApiBytes key) : key_(to_engine(key)) {
-    if (handle->type == ApiStorageType::hash) key_ = hashed_.emplace(key_).stored();
-  }
-  StoredKey(const StoredKey&) = delete;
-  StoredKey& operator=(const StoredKey&) = delete;
-  operator Bytes() const { return key_; }
-
- private:
-  std::optional<HashKey> hashed_;
-  Bytes key_;
-};
-
 /// Calls a function that may allocate. User code has its own frames above, perhaps compiled without
 /// exceptions, so none may pass it.
 template <typename Use>
@@ -119,34 +58,6 @@ ApiStatus guarded(Use&& use) noexcept {
 uint32_t length_of(ApiBytes bytes) {
   constexpr uint32_t kTooLong = std::numeric_limits<uint32_t>::max();
   return bytes.size() < kTooLong ? static_cast<uint32_t>(bytes.size()) : kTooLong;
-}
-
-// -- Places ------------------------------------------------------------------------------------
-
-/// Makes a place of no record. The engine stores the ref into the place itself: a copy would wait
-/// for its stores.
-RecordRef& begin_place(ApiPlace& place) {
-  static_assert(sizeof(RecordRef) == sizeof(place.node) && alignof(RecordRef) <= 8);
-  static_assert(std::is_trivially_copyable_v<RecordRef>);
-  place.attempt = CurrentAttempt::kNone;
-  return *new (place.node) RecordRef;
-}
-
-void end_place(ApiPlace& place, RecordRef& ref, uint32_t storage_id, uint64_t record) {
-  DCHECK(static_cast<void*>(&ref) == place.node);
-  ref.storage_id = storage_id;  // the ref of a record that is in no page has none
-  DCHECK(current_attempt.number != CurrentAttempt::kNone);
-  place.attempt = current_attempt.number;
-  place.record = record;
-}
-
-/// Returns the record of a place, or null if the place is not one of this attempt and record.
-const RecordRef* ref_in(const ApiPlace& place, uint64_t attempt, uint32_t storage_id,
-                        uint64_t record) {
-  DCHECK(attempt != CurrentAttempt::kNone);
-  if (place.attempt != attempt || place.record != record) return nullptr;
-  const RecordRef* const ref = std::launder(reinterpret_cast<const RecordRef*>(place.node));
-  return ref->storage_id == storage_id ? ref : nullptr;
 }
 
 // -- Context -----------------------------------------------------------------------------------
@@ -223,14 +134,14 @@ ApiStatus find_storage_of(uint64_t attempt, ApiBytes name, ApiStorageType type, 
 
 ApiStatus array_get(uint64_t attempt, const ApiHandle* array, uint64_t index, uint32_t offset,
                     uint32_t count, void* out) {
-  return with<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
+  return with_storage<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
     return own.get(txn, index, offset, count, out);
   });
 }
 
 ApiStatus array_get_for_update(uint64_t attempt, const ApiHandle* array, uint64_t index,
                                uint32_t offset, uint32_t count, void* out, ApiPlace* place) {
-  return with<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
+  return with_storage<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
     RecordRef& ref = begin_place(*place);
     const Status status = own.get_for_update(txn, index, offset, count, out, ref);
     if (status == Status::ok) end_place(*place, ref, own.handle().id(), index);
@@ -238,33 +149,26 @@ ApiStatus array_get_for_update(uint64_t attempt, const ApiHandle* array, uint64_
   });
 }
 
-ApiStatus array_get_many(uint64_t attempt, const ApiHandle* array, const uint64_t* indexes,
-                         size_t count, void* out, size_t out_bytes) {
-  return with<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
-    DCHECK(own.payload_bytes() != 0);
-    if (count > out_bytes / own.payload_bytes()) return Status::invalid_argument;
-    return own.get_many(txn, std::span(indexes, count), out);
-  });
-}
-
-ApiStatus array_prefetch(uint64_t attempt, const ApiHandle* array, const uint64_t* indexes,
-                         size_t count) {
-  return with<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
-    own.prefetch(txn, std::span(indexes, count));
-    return Status::ok;
+ApiStatus array_get_at(uint64_t attempt, const ApiHandle* array, const ApiPlace* place,
+                       uint32_t offset, uint32_t count, void* out) {
+  return with_storage<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
+    const RecordRef* const ref = ref_in(*place, attempt, own.handle().id(), place->record);
+    if (ref == nullptr) return Status::invalid_argument;
+    if (place->record >= own.record_count()) return Status::out_of_range;
+    return own.get(txn, *ref, offset, count, out);
   });
 }
 
 ApiStatus array_update(uint64_t attempt, const ApiHandle* array, uint64_t index, uint32_t offset,
                        ApiBytes bytes) {
-  return with<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
+  return with_storage<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
     return own.update(txn, index, offset, length_of(bytes), bytes.data());
   });
 }
 
 ApiStatus array_update_at(uint64_t attempt, const ApiHandle* array, const ApiPlace* place,
                           uint32_t offset, ApiBytes bytes) {
-  return with<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
+  return with_storage<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
     const RecordRef* const ref = ref_in(*place, attempt, own.handle().id(), place->record);
     if (ref == nullptr) return Status::invalid_argument;
     return own.update(txn, *ref, place->record, offset, length_of(bytes), bytes.data());
@@ -273,7 +177,7 @@ ApiStatus array_update_at(uint64_t attempt, const ApiHandle* array, const ApiPla
 
 ApiStatus array_increment(uint64_t attempt, const ApiHandle* array, uint64_t index, uint32_t offset,
                           ApiNumber type, const void* delta) {
-  return with<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
+  return with_storage<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
     return own.increment(txn, index, offset, static_cast<IncrementType>(type), delta);
   });
 }
@@ -305,54 +209,6 @@ ApiStatus tree_get_for_update(uint64_t attempt, const ApiHandle* tree, ApiBytes 
     const uint32_t id = own.handle().id();
     if (status == Status::ok) end_place(*place, ref, id, identity_of(id, to_engine(key)));
     return status;
-  });
-}
-
-constexpr size_t kKeyBatch = 16;  // as many as MasterTree::prefetch handles at once
-
-/// Copies keys in batches, because the engine has its own type for them.
-class KeyBatch {
- public:
-  std::span<const Bytes> fill(const ApiHandle* handle, const ApiBytes* keys, size_t count) {
-    const size_t size = std::min(kKeyBatch, count);
-    for (size_t i = 0; i < size; ++i) {
-      keys_[i] = to_engine(keys[i]);
-      if (handle->type != ApiStorageType::hash) continue;
-      hashed_[i].set(keys_[i]);
-      keys_[i] = hashed_[i].stored();
-    }
-    return std::span<const Bytes>(keys_).first(size);
-  }
-
- private:
-  std::array<Bytes, kKeyBatch> keys_;
-  std::array<HashKey, kKeyBatch> hashed_;
-};
-
-ApiStatus tree_get_many(uint64_t attempt, const ApiHandle* tree, const ApiBytes* keys, size_t count,
-                        void* out, uint32_t stride, ApiStatus* results) {
-  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    KeyBatch batch;
-    std::array<Status, kKeyBatch> found{};
-    for (size_t first = 0; first < count; first += kKeyBatch) {
-      const auto some = batch.fill(tree, keys + first, count - first);
-      std::byte* const to = static_cast<std::byte*>(out) + first * stride;
-      const Status status = own.get_many(txn, some, to, stride, found);
-      for (size_t i = 0; i < some.size(); ++i) results[first + i] = to_api(found[i]);
-      if (status != Status::ok) return status;
-    }
-    return Status::ok;
-  });
-}
-
-ApiStatus tree_prefetch(uint64_t attempt, const ApiHandle* tree, const ApiBytes* keys, size_t count,
-                        uint32_t records) {
-  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    KeyBatch batch;
-    for (size_t first = 0; first < count; first += kKeyBatch) {
-      own.prefetch(txn, batch.fill(tree, keys + first, count - first), records);
-    }
-    return Status::ok;
   });
 }
 
@@ -429,9 +285,9 @@ ApiStatus tree_remove_at(uint64_t attempt, const ApiHandle* tree, const ApiPlace
 // -- Sequential storages -----------------------------------------------------------------------
 
 ApiStatus sequential_append(uint64_t attempt, const ApiHandle* sequential, ApiBytes payload) {
-  return with<Sequential>(attempt, sequential, [&](Transaction& txn, const Sequential& own) {
-    return own.append(txn, to_engine(payload));
-  });
+  return with_storage<Sequential>(
+      attempt, sequential,
+      [&](Transaction& txn, const Sequential& own) { return own.append(txn, to_engine(payload)); });
 }
 
 // -- Cursors -----------------------------------------------------------------------------------
@@ -462,33 +318,15 @@ ApiStatus scan_next_many(uint64_t attempt, uint64_t cursor, atoll_api::abi::Scan
   return guarded([&] { return to_api(current.cursors->next_many(cursor, *rows)); });
 }
 
+ApiStatus scan_place(uint64_t attempt, uint64_t cursor, ApiPlace* place) {
+  const CurrentAttempt& current = current_attempt;
+  if (!current.runs(attempt) || current.cursors == nullptr) return ApiStatus::invalid_argument;
+  return guarded([&] { return to_api(current.cursors->place_of(cursor, *place)); });
+}
+
 void scan_close(uint64_t attempt, uint64_t cursor) {
   const CurrentAttempt& current = current_attempt;
   if (current.runs(attempt) && current.cursors != nullptr) current.cursors->close(cursor);
-}
-
-// -- Prefetch functions ------------------------------------------------------------------------
-
-void prefetch_array(uint64_t run, const ApiHandle* array, const uint64_t* indexes, size_t count) {
-  const CurrentAttempt& current = current_attempt;
-  if (!current.prefetches(run) || array->type != ApiStorageType::array) return;
-  DCHECK(current.transaction != nullptr);
-  const Array& own = storage_in<Array>(*array);
-  own.prefetch(*current.transaction, std::span(indexes, count), 0, own.payload_bytes());
-}
-
-void prefetch_tree(uint64_t run, const ApiHandle* tree, const ApiBytes* keys, size_t count,
-                   uint32_t records) {
-  const CurrentAttempt& current = current_attempt;
-  const bool is_tree =
-      tree->type == ApiStorageType::mastertree || tree->type == ApiStorageType::hash;
-  if (!current.prefetches(run) || !is_tree) return;
-  DCHECK(current.transaction != nullptr);
-  KeyBatch batch;
-  for (size_t first = 0; first < count; first += kKeyBatch) {
-    prefetch_ahead(*current.transaction, storage_in<MasterTree>(*tree),
-                   batch.fill(tree, keys + first, count - first), records);
-  }
 }
 
 constexpr atoll_api::abi::NodeFunctions kNodeFunctions = {
@@ -526,6 +364,12 @@ constexpr atoll_api::abi::NodeFunctions kNodeFunctions = {
     .prefetch_tree = prefetch_tree,
     .scan_next_many = scan_next_many,
     .tree_add = tree_add,
+    .array_find_many = array_find_many,
+    .array_get_at = array_get_at,
+    .tree_get_many_for_update = tree_get_many_for_update,
+    .tree_insert_many = tree_insert_many,
+    .scan_place = scan_place,
+    .prefetch_wanted = prefetch_wanted,
 };
 
 }  // namespace

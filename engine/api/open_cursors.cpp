@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "engine/api/node_call.h"
 #include "engine/api/storage_cast.h"
 #include "engine/hash/hash_key.h"
 #include "shared/base/check.h"
@@ -14,11 +15,9 @@
 namespace atolldb {
 namespace {
 
-using ApiHandle = atoll_api::abi::StorageHandle;
 using ApiRange = atoll_api::abi::ScanRange;
 using ApiRow = atoll_api::abi::ScanRow;
 using ApiRows = atoll_api::abi::ScanRows;
-using ApiStorageType = atoll_api::abi::StorageType;
 
 /// The low bits of a cursor's number are its slot.
 constexpr uint32_t kSlotBits = 8;
@@ -54,6 +53,7 @@ void OpenCursors::OpenCursor::start(Transaction& txn, const ApiHandle& storage,
   CHECK(number == 0 && std::holds_alternative<std::monostate>(cursor));
   keys_only = range.keys_only;
   is_hash = storage.type == ApiStorageType::hash;
+  has_row = false;
   array_payload_bytes = storage.payload_bytes;
   if (storage.type == ApiStorageType::array) {
     cursor.emplace<ArrayCursor>(storage_in<Array>(storage), txn, range.first, range.last,
@@ -66,7 +66,9 @@ void OpenCursors::OpenCursor::start(Transaction& txn, const ApiHandle& storage,
     high.assign(range.high.begin(), range.high.end());
     const ScanRange bounds{
         .low = low, .has_low = range.has_low, .high = high, .has_high = range.has_high};
-    cursor.emplace<MasterTreeCursor>(storage_in<MasterTree>(storage), txn, bounds, range.forward);
+    const MasterTree& tree = storage_in<MasterTree>(storage);
+    storage_id = tree.handle().id();
+    cursor.emplace<MasterTreeCursor>(tree, txn, bounds, range.forward);
   }
 }
 
@@ -81,7 +83,10 @@ Status OpenCursors::next(uint64_t cursor, ApiRow& row) {
   row.value_bytes = 0;
   row.number = 0;
   OpenCursor* const open = find(cursor);
-  return open == nullptr ? Status::invalid_argument : open->next(row);
+  if (open == nullptr) return Status::invalid_argument;
+  const Status status = open->next(row);
+  open->has_row = status == Status::ok;
+  return status;
 }
 
 Status OpenCursors::next_many(uint64_t cursor, ApiRows& rows) {
@@ -89,8 +94,26 @@ Status OpenCursors::next_many(uint64_t cursor, ApiRows& rows) {
   OpenCursor* const open = find(cursor);
   const bool fits_key = rows.keys == nullptr || rows.key_capacity >= atoll_api::kMaxKeyBytes;
   if (open == nullptr || rows.capacity == 0 || !fits_key) return Status::invalid_argument;
+  open->has_row = false;
   auto* const tree = std::get_if<MasterTreeCursor>(&open->cursor);
   return tree != nullptr && !open->is_hash ? open->next_batch(*tree, rows) : open->next_each(rows);
+}
+
+Status OpenCursors::place_of(uint64_t cursor, ApiPlace& place) {
+  OpenCursor* const open = find(cursor);
+  if (open == nullptr || !open->has_row) return Status::invalid_argument;
+  auto* const tree = std::get_if<MasterTreeCursor>(&open->cursor);
+  return tree == nullptr ? Status::operation_not_supported : open->place_of(*tree, place);
+}
+
+Status OpenCursors::OpenCursor::place_of(MasterTreeCursor& tree, ApiPlace& place) const {
+  RecordRef& ref = begin_place(place);
+  ref = tree.ref();
+  std::optional<OriginalKey> original;
+  if (is_hash) original.emplace(tree.key());
+  const uint32_t id = storage_id;
+  end_place(place, ref, id, identity_of(id, original ? original->bytes() : tree.key()));
+  return Status::ok;
 }
 
 Status OpenCursors::OpenCursor::next(ApiRow& row) {
@@ -161,7 +184,8 @@ Status OpenCursors::OpenCursor::next(MasterTreeCursor& tree, ApiRow& row) const 
   Status status = tree.next();
   if (status != Status::ok) return status;
   if (!keys_only) {
-    status = tree.get(row.value, row.value_capacity);
+    // If it reads no more than the payload, the cursor takes a shorter path.
+    status = tree.get(row.value, std::min(row.value_capacity, tree.payload_bytes()));
     if (status != Status::ok) return status;
     row.value_bytes = tree.payload_bytes();
   }

@@ -31,6 +31,10 @@ class OpenCursors {
   /// Copies the next rows, at least one. Returns invalid_argument if there is no such cursor, or a
   /// buffer is too small.
   Status next_many(uint64_t cursor, atoll_api::abi::ScanRows& rows);
+  /// Sets `place` to that of the current row of a Master-tree or a hash storage. Returns
+  /// invalid_argument if there is no such cursor or no current row, and operation_not_supported for
+  /// other storages.
+  Status place_of(uint64_t cursor, atoll_api::abi::Place& place);
   /// Does nothing if there is no such cursor.
   void close(uint64_t cursor);
   void close_all();
@@ -40,7 +44,9 @@ class OpenCursors {
     uint64_t number = 0;  // 0: not open
     bool keys_only = false;
     bool is_hash = false;
+    bool has_row = false;  // the latest call was `next`, and it has returned a row
     uint32_t array_payload_bytes = 0;
+    uint32_t storage_id = 0;     // of a tree
     std::vector<std::byte> low;  // bounds, which the cursor refers to
     std::vector<std::byte> high;
     std::variant<std::monostate, ArrayCursor, MasterTreeCursor, SequentialCursor> cursor;
@@ -52,6 +58,7 @@ class OpenCursors {
     Status next(atoll_api::abi::ScanRow& row);
     Status next_batch(MasterTreeCursor& cursor, atoll_api::abi::ScanRows& rows);
     Status next_each(atoll_api::abi::ScanRows& rows);
+    Status place_of(MasterTreeCursor& cursor, atoll_api::abi::Place& place) const;
     void start(Transaction& txn, const atoll_api::abi::StorageHandle& storage,
                const atoll_api::abi::ScanRange& range);
     void close();

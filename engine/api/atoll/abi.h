@@ -66,7 +66,7 @@ namespace abi {
 
 inline constexpr uint32_t kMagic = 0x4c4f5441;  // "ATOL"
 inline constexpr uint32_t kAbiMajor = 1;
-inline constexpr uint32_t kAbiMinor = 1;
+inline constexpr uint32_t kAbiMinor = 2;
 
 enum class StorageType : uint32_t { none = 0, array, mastertree, sequential, hash };
 
@@ -129,6 +129,18 @@ struct ScanRows {
   uint32_t spare = 0;
   std::byte* keys = nullptr;  // one key after the other; null: no keys are wanted
   size_t key_capacity = 0;    // at least kMaxKeyBytes, unless no keys are wanted
+};
+
+/// Records of one storage that a transaction will use. Since minor version 2.
+struct Wanted {
+  const StorageHandle* storage = nullptr;
+  size_t count = 0;                   // number of indexes or keys
+  const uint64_t* indexes = nullptr;  // of an array
+  const Bytes* keys = nullptr;        // of a Master-tree or a hash storage
+  uint32_t offset = 0;                // array: bytes [offset, offset + bytes) of each record
+  uint32_t bytes = 0;
+  uint32_t records = 1;  // tree: records from each key on; 0: the start of their page
+  uint32_t spare = 0;
 };
 
 /// The functions of the node. `attempt`: number of an attempt of a transaction, unique in the
@@ -206,6 +218,25 @@ struct NodeFunctions {
   // Since minor version 1.
   Status (*tree_add)(uint64_t attempt, const StorageHandle* tree, Bytes key, uint32_t offset,
                      NumberType type, const void* delta);
+
+  // Since minor version 2.
+  /// Sets places[i] to the place of record indexes[i], and prefetches bytes [offset, offset +
+  /// bytes) of it. `for_update`: the transaction will write the records.
+  Status (*array_find_many)(uint64_t attempt, const StorageHandle* array, const uint64_t* indexes,
+                            size_t count, uint32_t offset, uint32_t bytes, bool for_update,
+                            Place* places);
+  Status (*array_get_at)(uint64_t attempt, const StorageHandle* array, const Place* place,
+                         uint32_t offset, uint32_t count, void* out);
+  /// `payload_bytes`: null if no lengths are wanted.
+  Status (*tree_get_many_for_update)(uint64_t attempt, const StorageHandle* tree, const Bytes* keys,
+                                     size_t count, void* out, uint32_t stride,
+                                     uint32_t* payload_bytes, Status* results, Place* places);
+  Status (*tree_insert_many)(uint64_t attempt, const StorageHandle* tree, const Bytes* keys,
+                             const Bytes* payloads, size_t count);
+  /// Sets `place` to that of the row that scan_next has returned.
+  Status (*scan_place)(uint64_t attempt, uint64_t cursor, Place* place);
+  /// `run`: number of an attempt, or of a run of a prefetch function.
+  Status (*prefetch_wanted)(uint64_t run, const Wanted* wanted, size_t count);
 };
 
 }  // namespace abi
@@ -231,7 +262,7 @@ namespace abi {
 constexpr size_t procedure_bytes(uint32_t abi_minor) {
   return abi_minor == 0 ? offsetof(Procedure, prefetch) : sizeof(Procedure);
 }
-static_assert(procedure_bytes(0) == 24 && procedure_bytes(1) == 32);
+static_assert(procedure_bytes(0) == 24 && procedure_bytes(kAbiMinor) == 32);
 
 /// What a library exports as `atoll_library`. The first three members never change.
 struct LibraryDescription {

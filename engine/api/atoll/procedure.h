@@ -33,6 +33,7 @@
 #include <atoll/storages.h>
 
 #include <cstdlib>
+#include <initializer_list>
 #include <stdexcept>
 #include <string_view>
 
@@ -151,6 +152,11 @@ class Prefetch {
   Bytes input() const { return input_; }
   void records(const Array& array, const uint64_t* indexes, size_t count) const {
     node_->prefetch_array(run_, &array.handle_, indexes, count);
+  }
+  /// Prefetches records of several storages, and only the wanted bytes of records of arrays. Does
+  /// nothing if a storage was not found, or the payload lacks the bytes.
+  void records(std::initializer_list<Wanted> wanted) const {
+    static_cast<void>(node_->prefetch_wanted(run_, wanted.begin(), wanted.size()));
   }
   /// Prefetches `records` records from each key on. 0: only the start of their page, for keys to
   /// insert.

@@ -17,6 +17,25 @@
 //   does so, too.
 // * A transaction sees its own writes. Other transactions see them after the commit.
 //
+// Speed: a look-up waits for memory several times. A call for many records overlaps these waits,
+// and reads the missing snapshot pages of all its records at the same time.
+// * Look records up together as soon as their keys are known, and read them afterwards: `find_many`
+//   and `find_many_for_update` of arrays, `get_many` and `get_many_for_update` of trees.
+// * A Place saves the second look-up of a record that is read and then written.
+// * `insert_many` inserts ascending keys under one page lock, `next_many` reads rows of a scan.
+// * `Transaction::prefetch` names records of several storages; `Prefetch` names those of the next
+//   call.
+// * `increment`, `add`, `upsert`, and `update` of an array do not read the record. So transactions
+//   that use only these calls on a record do not conflict.
+//
+// Read set: each record that a call reads takes an entry, also in a scan. So does each insert, and
+// each update or removal of a record of a tree. Reads in sequence of one record take one entry.
+// Look-ups with `find_many`, prefetches, increments, and updates of arrays take none; but a second
+// increment of a record, at another offset, reads it. Transactions that read a snapshot take none
+// for reads. The limits are the config keys memory.read_set, and memory.write_set for records that
+// are written; past them a call returns transaction_too_large. A transaction of at most 256 entries
+// can lock contended records early, which saves many aborts.
+//
 // Units: offsets, counts and capacities are bytes. Increments use the machine's byte order.
 // Every call may return an abort status (`is_abort`). Every writing call may return
 // read_only_transaction. Needs C++17.
@@ -25,6 +44,7 @@
 #include <atoll/abi.h>
 
 #include <array>
+#include <initializer_list>
 #include <type_traits>
 
 namespace atoll_api {
@@ -36,6 +56,10 @@ inline constexpr uint32_t kMaxPayloadBytes = 2048;
 /// Number of cursors that a transaction may have open at a time.
 inline constexpr uint32_t kMaxOpenCursors = 64;
 
+/// Records that a transaction will use, of one storage. Made by `Array::wanted` and
+/// `Mastertree::wanted`. It refers to the storage, the indexes and the keys.
+using Wanted = abi::Wanted;
+
 /// The transaction that runs the procedure. A small value that is cheap to copy. A copy that
 /// outlives the attempt is refused by all calls.
 class Transaction {
@@ -45,6 +69,16 @@ class Transaction {
 
   /// Returns whether this thread still runs this attempt of the transaction.
   bool is_current() const { return node_ != nullptr && node_->is_current(attempt_); }
+
+  /// Prefetches records of several storages, and reads all their missing snapshot pages at the same
+  /// time. Waits for these. A hint: it reads and registers nothing. Ignores records that do not
+  /// exist. Returns storage_not_found, or out_of_range for bytes past the payload, before it
+  /// prefetches anything.
+  ///
+  ///   txn.prefetch({customers.wanted(&customer, 1), stock.wanted(items, count, 0, 16)});
+  Status prefetch(std::initializer_list<Wanted> wanted) const {
+    return call(&abi::NodeFunctions::prefetch_wanted, wanted.begin(), wanted.size());
+  }
 
  private:
   friend class Array;
@@ -84,7 +118,8 @@ inline std::array<std::byte, 8> ordered_key(uint64_t value) {
   return key;
 }
 
-/// Place of a record that `get_for_update` has found. A write with it needs no second look-up.
+/// Place of a record that a call has found. A read or write with it needs no second look-up. Valid
+/// until the end of the attempt.
 class Place {
  public:
   Place() = default;
@@ -92,8 +127,10 @@ class Place {
  private:
   friend class Array;
   friend class Mastertree;
+  friend class Cursor;
   abi::Place place_;
 };
+static_assert(sizeof(Place) == sizeof(abi::Place));  // calls pass arrays of places
 
 /// Receives the payload of a record of a Master-tree.
 class Payload {
@@ -126,6 +163,17 @@ class Array {
     static_assert(std::is_trivially_copyable_v<T>);
     return get(txn, index, &out, offset, uint32_t{sizeof(T)});
   }
+  /// Does the same at a place of this array. Returns out_of_range also for the place of an index
+  /// past the last record.
+  Status get(Transaction txn, const Place& place, void* out, uint32_t offset,
+             uint32_t count) const {
+    return txn.call(&abi::NodeFunctions::array_get_at, &handle_, &place.place_, offset, count, out);
+  }
+  template <typename T>
+  Status get(Transaction txn, const Place& place, T& out, uint32_t offset = 0) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return get(txn, place, &out, offset, uint32_t{sizeof(T)});
+  }
   /// Reads a record that the transaction will write, and sets `place`.
   template <typename T>
   Status get_for_update(Transaction txn, uint64_t index, T& out, Place& place,
@@ -133,6 +181,28 @@ class Array {
     static_assert(std::is_trivially_copyable_v<T>);
     return txn.call(&abi::NodeFunctions::array_get_for_update, &handle_, index, offset,
                     uint32_t{sizeof(T)}, static_cast<void*>(&out), &place.place_);
+  }
+  /// Looks records up without reading them: sets places[i] to the place of record indexes[i]. Their
+  /// cache misses overlap, and so do the reads of their missing snapshot pages. Prefetches bytes
+  /// [offset, offset + bytes) of each record. An index may occur twice, and may be past the last
+  /// record. Returns out_of_range for bytes past the payload. After any other result than ok, the
+  /// places must not be used.
+  Status find_many(Transaction txn, const uint64_t* indexes, size_t count, Place* places,
+                   uint32_t offset, uint32_t bytes) const {
+    return find(txn, indexes, count, places, offset, bytes, false);
+  }
+  Status find_many(Transaction txn, const uint64_t* indexes, size_t count, Place* places) const {
+    return find(txn, indexes, count, places, 0, payload_bytes(), false);
+  }
+  /// Does the same for records that the transaction will write. `update` at a place of `find_many`
+  /// returns invalid_argument if the record was in no page of memory.
+  Status find_many_for_update(Transaction txn, const uint64_t* indexes, size_t count, Place* places,
+                              uint32_t offset, uint32_t bytes) const {
+    return find(txn, indexes, count, places, offset, bytes, true);
+  }
+  Status find_many_for_update(Transaction txn, const uint64_t* indexes, size_t count,
+                              Place* places) const {
+    return find(txn, indexes, count, places, 0, payload_bytes(), true);
   }
   /// Reads whole records to `out + i * payload_bytes()`, with overlapping cache misses. Stops with
   /// out_of_range at an index past the last record; the records before it are copied. Returns
@@ -145,6 +215,20 @@ class Array {
   /// snapshot pages at the same time. Waits for these. A hint.
   Status prefetch(Transaction txn, const uint64_t* indexes, size_t count) const {
     return txn.call(&abi::NodeFunctions::array_prefetch, &handle_, indexes, count);
+  }
+  /// Names these records, or bytes [offset, offset + bytes) of each, for a prefetch of several
+  /// storages.
+  Wanted wanted(const uint64_t* indexes, size_t count, uint32_t offset, uint32_t bytes) const {
+    Wanted made;
+    made.storage = &handle_;
+    made.count = count;
+    made.indexes = indexes;
+    made.offset = offset;
+    made.bytes = bytes;
+    return made;
+  }
+  Wanted wanted(const uint64_t* indexes, size_t count) const {
+    return wanted(indexes, count, 0, payload_bytes());
   }
 
   /// Overwrites bytes of a record from `offset` on, without reading it.
@@ -176,6 +260,13 @@ class Array {
   friend class Library;
   friend class Prefetch;
   friend class Cursor;
+
+  Status find(Transaction txn, const uint64_t* indexes, size_t count, Place* places,
+              uint32_t offset, uint32_t bytes, bool for_update) const {
+    return txn.call(&abi::NodeFunctions::array_find_many, &handle_, indexes, count, offset, bytes,
+                    for_update, places == nullptr ? nullptr : &places->place_);
+  }
+
   abi::StorageHandle handle_;
 };
 
@@ -215,15 +306,42 @@ class Mastertree {
     return txn.call(&abi::NodeFunctions::tree_get_many, &handle_, keys, count, out, stride,
                     results);
   }
+  /// Does the same as `get_for_update` for several keys, with overlapping cache misses. Writes one
+  /// outcome per key to `results`, payload i to `out + i * stride`, at most `stride` bytes, and its
+  /// whole length to payload_bytes[i], if that is not null. If results[i] is ok, sets places[i]. A
+  /// key may occur twice. Returns ok, or the first abort status.
+  Status get_many_for_update(Transaction txn, const Bytes* keys, size_t count, void* out,
+                             uint32_t stride, Status* results, Place* places,
+                             uint32_t* payload_bytes = nullptr) const {
+    return txn.call(&abi::NodeFunctions::tree_get_many_for_update, &handle_, keys, count, out,
+                    stride, payload_bytes, results, places == nullptr ? nullptr : &places->place_);
+  }
   /// Prefetches what `get` of these keys, or scans of `records` records from these keys, will
   /// touch. Some 16 keys at a time are best. A hint.
   Status prefetch(Transaction txn, const Bytes* keys, size_t count, uint32_t records = 1) const {
     return txn.call(&abi::NodeFunctions::tree_prefetch, &handle_, keys, count, records);
   }
+  /// Names the records of these keys, or `records` records from each key on, for a prefetch of
+  /// several storages. 0: only the start of their page, for keys to insert.
+  Wanted wanted(const Bytes* keys, size_t count, uint32_t records = 1) const {
+    Wanted made;
+    made.storage = &handle_;
+    made.count = count;
+    made.keys = keys;
+    made.records = records;
+    return made;
+  }
 
   /// Returns already_exists if there is a record of this key.
   Status insert(Transaction txn, Bytes key, Bytes payload) const {
     return txn.call(&abi::NodeFunctions::tree_insert, &handle_, key, payload);
+  }
+  /// Inserts several records, one after the other. Keys that ascend and follow all others of their
+  /// page share one page lock. Returns the first status other than ok, for instance already_exists
+  /// for a key that exists or occurs twice. Some of the records are inserted then: roll back.
+  Status insert_many(Transaction txn, const Bytes* keys, const Bytes* payloads,
+                     size_t count) const {
+    return txn.call(&abi::NodeFunctions::tree_insert_many, &handle_, keys, payloads, count);
   }
   /// Inserts or replaces the record.
   Status upsert(Transaction txn, Bytes key, Bytes payload) const {
@@ -411,6 +529,12 @@ class Cursor {
     return opened == Status::ok
                ? txn_.call(&abi::NodeFunctions::scan_next_many, cursor_, &rows.rows_)
                : opened;
+  }
+  /// Sets `place` to that of the current record of a Master-tree or a hash storage, for
+  /// `update_range` and `remove`. Returns invalid_argument if there is no current record, and
+  /// operation_not_supported for other storages.
+  Status get_place(Place& place) const {
+    return txn_.call(&abi::NodeFunctions::scan_place, cursor_, &place.place_);
   }
   /// Key of the current record of a Master-tree.
   Bytes key() const { return {key_.data(), row_.key_bytes}; }

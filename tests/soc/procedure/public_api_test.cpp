@@ -72,6 +72,10 @@ TEST_F(PublicApiTest, APrefetchRunNamesRecordsAndHasNoOtherRight) {
     prefetch.records(hash_, keys, 2);
     prefetch.records(api::Array(), indexes, 3);
     prefetch.records(api::Mastertree(), keys, 2);
+    prefetch.records(
+        {array_.wanted(indexes, 3, 8, 8), tree_.wanted(keys, 2), hash_.wanted(keys, 2)});
+    prefetch.records({array_.wanted(indexes, 3, 8, 9)});
+    prefetch.records({api::Array().wanted(indexes, 3), api::Mastertree().wanted(keys, 2)});
   };
   EXPECT_EQ(cluster_.worker(0).run([&](Transaction& transaction) {
     {
