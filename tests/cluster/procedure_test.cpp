@@ -66,6 +66,26 @@ constexpr const char* kFutureSource = R"cpp(
   const LibraryDescription atoll_library = {kMagic, kAbiMajor, MINOR, 0, nullptr, nullptr};
 )cpp";
 
+/// A library of minor version 1. It calls the last function that its version has.
+constexpr const char* kFirstMinorSource = R"cpp(
+#include <atoll/procedure.h>
+  using namespace atoll_api;
+  static Mastertree counts;
+  static Status on_load(Library& library) { return library.find("counts", counts); }
+  static Status count(Context& context) {
+    return counts.add(context.transaction(), context.input().bytes(), int64_t{5});
+  }
+  static void prefetch(Prefetch& prefetch) {
+    const Bytes key = prefetch.input();
+    prefetch.records(counts, &key, 1);
+  }
+  static const Procedure procedures[] = {{"first", count, Isolation::serializable, prefetch},
+                                         {"second", count, Isolation::serializable, nullptr}};
+  extern "C" const abi::LibraryDescription atoll_library;
+  const abi::LibraryDescription atoll_library = {abi::kMagic, abi::kAbiMajor, 1,
+                                                 2,           procedures,     on_load};
+)cpp";
+
 /// A library of minor version 0, whose procedures have no prefetch functions.
 constexpr const char* kOldSource = R"cpp(
 #include <atoll/procedure.h>
@@ -191,7 +211,7 @@ TEST_F(ProcedureLibraryTest, TheExampleIsBuiltAgainstAnInstalledAtollAndRunsOnEv
       "set -e; PKG_CONFIG_PATH=$(dirname $(find " + prefix + " -name atoll_procedure.pc)); " +
       "export PKG_CONFIG_PATH; g++ -fsyntax-only -Wall -Wextra -Wshadow -Wconversion -Werror " +
       "-pedantic $(pkg-config --cflags atoll_procedure) " + folder_.path() +
-      "/example/transfer.cpp; grep -rh '#include' " + prefix +
+      "/example/*.cpp; grep -rh '#include' " + prefix +
       "/include/atoll | grep -v '<[a-z_]*>$' | grep -v '<atoll/[a-z]*.h>$' || true");
   EXPECT_EQ(by_hand.code, 0) << by_hand.error;
   EXPECT_EQ(by_hand.out, "");
@@ -240,7 +260,7 @@ TEST_F(ProcedureLibraryTest, ALibraryThatIsNoneOrOfAnotherVersionStopsTheStartAn
   expect_refused("text.so", "cannot be loaded: ");
   expect_refused("absent.so", "No such file or directory");
   expect_refused("newer.so",
-                 "it was built for version 1.2 of the procedure ABI, this node has version 1.1: "
+                 "it was built for version 1.3 of the procedure ABI, this node has version 1.2: "
                  "build it again with the headers of this Atoll");
   expect_refused("refused.so", "its load function returned invalid_argument: it has no licence");
 }
@@ -253,6 +273,60 @@ TEST_F(ProcedureLibraryTest, ALibraryOfAnOlderMinorVersionRuns) {
   // Its isolation is `snapshot`, and this cluster takes no snapshots.
   const Ran second = call("second", "");
   EXPECT_NE(second.error.find("snapshot_not_found"), std::string::npos) << second.error;
+}
+
+TEST_F(ProcedureLibraryTest, ALibraryOfTheMinorVersionWithPrefetchFunctionsRuns) {
+  ASSERT_FALSE(compile(kFirstMinorSource, "old", {}).empty());
+  const CliCluster cluster(runner_,
+                           runner_.config("bank", "[procedures]\nlibraries = [\"old.so\"]"));
+  const Ran created = runner_.atoll({"storage", "create", "counts", "--type", "mastertree"});
+  ASSERT_EQ(created.code, 0) << created.error;
+  EXPECT_EQ(call("first", "alice").code, 0);
+  EXPECT_EQ(call("second", "alice", "1").code, 0);
+  EXPECT_EQ(runner_.atoll({"kv", "get", "counts", "alice", "--value-format", "i64"}).out, "10\n");
+}
+
+/// The stock, the numbers and the lines of orders, as each procedure of the example leaves them.
+TEST_F(ProcedureLibraryTest, TheOrdersOfTheExampleKeepTheStock) {
+  const std::string source = std::string(ATOLL_SOURCE_DIR) + "/bench/example_procedure/orders.cpp";
+  ASSERT_FALSE(build_procedures(runner_, source, "orders").empty());
+  const CliCluster cluster(runner_,
+                           runner_.config("shop", "[procedures]\nlibraries = [\"orders.so\"]"));
+  const auto create = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"storage", "create"};
+    all.insert(all.end(), words.begin(), words.end());
+    ASSERT_EQ(runner_.atoll(all).code, 0);
+  };
+  create({"branches", "--type", "array", "--payload-bytes", "8", "--records", "100"});
+  create({"stock", "--type", "array", "--payload-bytes", "8", "--records", "1000"});
+  create({"orders", "--type", "mastertree"});
+  const auto left = [&](const std::string& item) {
+    return runner_.atoll({"kv", "get", "stock", item, "--value-format", "i64"}).out;
+  };
+  for (const char* item : {"5", "6", "7", "999"}) {
+    ASSERT_EQ(runner_.atoll({"kv", "add", "stock", item, "20"}).code, 0);
+  }
+  EXPECT_EQ(call("order", "1 5:3 999:20 6:1").out, "0\n");
+  EXPECT_EQ(call("order", "1 5:1 5:2", "1").out, "1\n") << "one item twice";
+  EXPECT_EQ(call("order", "2 6:1", "1").out, "0\n") << "each branch has its own numbers";
+  EXPECT_EQ(left("5") + left("6") + left("999"), "14\n18\n0\n");
+  // What is rolled back has not happened: neither to the stock nor to the number of the branch.
+  EXPECT_NE(call("order", "1 5:1 999:1").error.find("user_abort"), std::string::npos);
+  EXPECT_NE(call("order", "1 5:1 1000:1").error.find("out_of_range"), std::string::npos);
+  EXPECT_NE(call("order", "100 5:1").error.find("out_of_range"), std::string::npos);
+  std::string longest = "3";
+  for (int i = 0; i < 15; ++i) longest += " 7:1";
+  EXPECT_EQ(call("order", longest).out, "0\n");
+  for (const std::string& input :
+       {std::string("1"), std::string("1 5"), std::string("1 5:0"), std::string("1 5:-1"),
+        std::string("one 5:1"), longest + " 7:1"}) {
+    EXPECT_NE(call("order", input).error.find("invalid_argument"), std::string::npos) << input;
+  }
+  EXPECT_EQ(left("5"), "14\n");
+  EXPECT_EQ(call("cancel", "1 0").out, "3\n");
+  EXPECT_NE(call("cancel", "1 0").error.find("not_found"), std::string::npos);
+  EXPECT_EQ(left("5") + left("6") + left("999"), "17\n19\n20\n");
+  EXPECT_EQ(call("order", "1 5:1", "1").out, "2\n");
 }
 
 TEST_F(ProcedureLibraryTest, ALibraryAddsToNumbersAndReadsABatchOfRows) {
@@ -483,7 +557,7 @@ TEST_F(ProcedureReloadTest, ABrokenVersionLeavesTheOldOneInUse) {
   expect_refused("cannot be read: No such file or directory");
   std::ofstream(library_) << "no library";
   expect_refused("cannot be loaded: ");
-  expect_version_refused("newer", "it was built for version 1.2 of the procedure ABI");
+  expect_version_refused("newer", "it was built for version 1.3 of the procedure ABI");
   expect_version_refused("fails", "its load function returned invalid_argument: it has no licence");
   expect_version_refused("lacks", "it has no wait, which the version in use has");
   expect_version_refused("twice", "version exists twice in it");

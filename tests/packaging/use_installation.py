@@ -334,6 +334,21 @@ class Examples(Installation):
         self.atoll("procedure", "reload")
         self.assertEqual(self.atoll("procedure", "call", "transfer", "1 2 0"), "-100 left\n")
 
+    def test_procedures_place_and_cancel_orders(self):
+        project = self.folder / "orders"
+        shutil.copytree(find_file("orders.cpp").parent, project)
+        library = self.build_by_cmake(project) / "orders.so"
+        self.start_cluster(self.write_config("shop", f'[procedures]\nlibraries = ["{library}"]\n'))
+        for words in (("branches", "--type", "array", "--payload-bytes", "8", "--records", "100"),
+                      ("stock", "--type", "array", "--payload-bytes", "8", "--records", "1000"),
+                      ("orders", "--type", "mastertree")):
+            self.atoll("storage", "create", *words)
+        self.atoll("kv", "add", "stock", "5", "20")
+        self.assertEqual(self.atoll("procedure", "call", "order", "1 5:3"), "0\n")
+        self.refusal(PROGRAM, "procedure", "call", "order", "1 5:3 6:1")
+        self.assertEqual(self.atoll("procedure", "call", "cancel", "1 0"), "1\n")
+        self.assertEqual(self.atoll("kv", "get", "stock", "5", "--value-format", "i64"), "20\n")
+
     def test_the_python_examples_print_what_they_say(self):
         self.start_cluster(self.write_config("bank"))
         self.atoll("storage", "create", "people", "--type", "mastertree")
