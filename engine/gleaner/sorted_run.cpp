@@ -114,7 +114,8 @@ Result<void> SortedRunWriter::write() {
   CHECK(cursor_ == nullptr && used_ % run_.chunk_bytes == 0);
   if (used_ == 0) return {};
   if (written_ + used_ > size_) {
-    const uint64_t size = size_ + std::max(used_, kGrowBytes);
+    const uint64_t step = std::clamp(size_, kLeastGrowBytes, kMostGrowBytes);
+    const uint64_t size = size_ + std::max(used_, step);
     ATOLL_TRY(file_->grow(size));
     size_ = size;
   }

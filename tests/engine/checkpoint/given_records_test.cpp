@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -118,6 +119,34 @@ TEST(GivenRecords, AreSpreadOverAllDirectoriesAndTakeLittleRoom) {
   }
   for (const std::string& path : files.paths()) {
     EXPECT_EQ(files.bytes(path).size(), GivenRecords::kChunkBytes) << path;
+  }
+}
+
+/// A file that grew by a constant would take as many calls as it has megabytes, times 16.
+TEST(GivenRecords, GrowTheirFileRarelyAndTakeLittleMoreRoomThanTheyNeed) {
+  std::mt19937_64 random(seed());
+  for (const uint64_t bytes : {uint64_t{100} << 10, uint64_t{1} << 20, uint64_t{24} << 20}) {
+    MemoryFileSystem memory;
+    FaultInjector files(memory);
+    Place place(files, 0);
+    GivenRecords thread;
+    RandomRecord record(random);
+    uint64_t given_bytes = 0;
+    while (given_bytes < bytes) {
+      ASSERT_TRUE(thread.give(place.place, 1, record.record()));
+      given_bytes += record.text().size();
+    }
+    const auto given = thread.finish();
+    ASSERT_TRUE(given && given->size() == 1u);
+    const SortedRun& run = given->front().run;
+    const uint64_t written = run.chunks * run.chunk_bytes;
+    EXPECT_LE(files.calls(IoCall::grow), 8 + written / SortedRunWriter::kMostGrowBytes);
+    const uint64_t unused = memory.bytes(run.path).size() - written;
+    EXPECT_LE(unused, std::clamp(written, SortedRunWriter::kLeastGrowBytes,
+                                 SortedRunWriter::kMostGrowBytes));
+    std::string problem;
+    EXPECT_EQ(read(files, given->front(), problem).size(), run.records);
+    EXPECT_EQ(problem, "");
   }
 }
 
