@@ -11,6 +11,16 @@
 #include "shared/base/try.h"
 
 namespace atolldb {
+namespace {
+
+/// Returns the most bytes that a file gets in one turn.
+uint64_t most_of_turn(uint64_t sync_bytes) {
+  if (sync_bytes == 0) return kCheckpointTurnBytes;
+  return std::clamp<uint64_t>(sync_bytes / kCheckpointFilesOfASync, kCheckpointBlockBytes,
+                              kCheckpointTurnBytes);
+}
+
+}  // namespace
 
 Result<CheckpointWriter> CheckpointWriter::create(FileSystem& file_system,
                                                   CheckpointWriterSettings settings) {
@@ -24,6 +34,7 @@ Result<CheckpointWriter> CheckpointWriter::create(FileSystem& file_system,
       return std::unexpected(std::move(created).error());
     }
   }
+  writer.begin_turn(0);
   return writer;
 }
 
@@ -47,8 +58,8 @@ Result<void> CheckpointWriter::create_file(uint32_t number) {
                .node = settings_.node,
                .writer = settings_.writer,
                .number = number};
-  ATOLL_ASSIGN(file.file, file_system_->create(path, kCheckpointGrowBytes));
-  file.size = kCheckpointGrowBytes;
+  ATOLL_ASSIGN(file.file, file_system_->create(path, kCheckpointLeastGrowBytes));
+  file.size = kCheckpointLeastGrowBytes;
   const CheckpointFileHeader header = {settings_.cluster_uuid};
   CHECK(length_ == 0 && records_ == 0);
   std::memcpy(payload(), &header, sizeof header);
@@ -96,10 +107,18 @@ Result<void> CheckpointWriter::write_if_full() {
   return {};
 }
 
+void CheckpointWriter::begin_turn(size_t number) {
+  CHECK(number < files_.size());
+  current_ = number;
+  const uint64_t bytes = files_[number].info.bytes;
+  turn_end_ = bytes + std::clamp<uint64_t>(bytes, kCheckpointBlockBytes,
+                                           most_of_turn(settings_.sync_bytes));
+}
+
 Result<void> CheckpointWriter::write_block() {
-  OpenFile& file = files_[next_file_];
-  next_file_ = (next_file_ + 1) % files_.size();
+  OpenFile& file = files_[current_];
   ATOLL_TRY(write(file, CheckpointBlockType::records));
+  if (file.info.bytes >= turn_end_) begin_turn((current_ + 1) % files_.size());
   const bool is_due = settings_.sync_bytes != 0 && unsynced_ >= settings_.sync_bytes;
   return is_due ? sync_all() : Result<void>();
 }
@@ -127,8 +146,11 @@ Result<void> CheckpointWriter::write(OpenFile& file, CheckpointBlockType type) {
   header.crc = crc32c(block.subspan(kCheckpointChecked));
   std::memcpy(block.data(), &header, sizeof header);
   if (file.info.bytes + bytes > file.size) {
-    ATOLL_TRY(file.file->grow(file.size + kCheckpointGrowBytes));
-    file.size += kCheckpointGrowBytes;
+    const uint64_t step =
+        std::clamp(file.size, kCheckpointLeastGrowBytes, kCheckpointMostGrowBytes);
+    const uint64_t size = file.size + std::max<uint64_t>(bytes, step);
+    ATOLL_TRY(file.file->grow(size));
+    file.size = size;
   }
   const std::array<std::span<const std::byte>, 1> slices = {block};
   ATOLL_TRY(file.file->write(file.info.bytes, slices));

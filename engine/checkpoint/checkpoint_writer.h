@@ -1,5 +1,9 @@
 // Writes the files of one checkpoint thread: blocks of records, dealt to its files in turn. Source:
 // [SILOR14] section 4.2.
+//
+// The turn of a file ends after about as many bytes as the file has already, and at the latest
+// after a quarter of `sync_bytes`, or kCheckpointTurnBytes if that is less. So the files of a small
+// checkpoint have similar sizes. In a large one, few files have bytes that are not synced.
 #pragma once
 
 #include <cstdint>
@@ -87,6 +91,7 @@ class CheckpointWriter {
   std::string directory() const;
   std::string path_of(uint32_t number) const;
   Result<void> create_file(uint32_t number);
+  void begin_turn(size_t number);
   Result<void> write_block();
   Result<void> write(OpenFile& file, CheckpointBlockType type);
   Result<void> sync_all();
@@ -96,7 +101,8 @@ class CheckpointWriter {
   CheckpointWriterSettings settings_;
   IoBuffer buffer_{kMaxCheckpointBlockBytes};
   std::vector<OpenFile> files_;
-  size_t next_file_ = 0;      // gets the next block
+  size_t current_ = 0;        // number of the file that gets the next block
+  uint64_t turn_end_ = 0;     // size of that file at which the next file takes its turn
   uint32_t length_ = 0;       // bytes of finished records in the buffer
   uint32_t records_ = 0;      // number of finished records in the buffer
   uint64_t unsynced_ = 0;     // bytes written since the last sync

@@ -265,7 +265,7 @@ constexpr ConfigKey kKeys[] = {
         "With scheme = \"silor\": files that each of these threads writes. In a recovery a worker\n"
         "reads one file at a time. 0: at least 4, and so many that each worker of the node can "
         "read\n"
-        "another one. Each file takes 4 MiB beforehand."),
+        "another one. A file takes up to 4 MiB more than its records."),
     row(KeyKind::size, ATOLL_CONFIG(durability.checkpoint_sync_volume), {0, 1 * kTiB},
         "With scheme = \"silor\": each of these threads syncs its files after it has written this\n"
         "much. Few large syncs delay the log. 0: it syncs them only at its end (for comparisons)."),

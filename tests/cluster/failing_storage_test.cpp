@@ -167,7 +167,6 @@ TEST_P(FailingStorage, SnapshotsAndCheckpointsLeaveTheLogItsReserveAndTheCluster
   config.nodes[1].directories = {disk};
   config.gleaner.interval = std::chrono::hours(1);  // only the test takes snapshots
   config.gleaner.disk_reserve = uint64_t{32} << 20;
-  config.durability.checkpoint_files = 1;  // each takes 4 MiB beforehand
   const std::string file = folder_.path() + "/reserve.toml";
   std::ofstream(file) << to_toml(config);
   const auto fill = [&] { std::ofstream(disk + "/filler") << std::string(48u << 20, 'x'); };

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/checkpoint/checkpoint_metadata.h"
@@ -12,6 +13,7 @@
 #include "engine/checkpoint/checkpoint_writer.h"
 #include "engine/checkpoint/stored_checkpoints.h"
 #include "engine/format/crc32c.h"
+#include "shared/file/forwarding_file_system.h"
 #include "shared/file/read_ahead.h"
 #include "tests/engine/checkpoint/read_checkpoint.h"
 #include "tests/engine/log/memory_file_system.h"
@@ -107,15 +109,97 @@ TEST(CheckpointFiles, ReturnWhatWasWritten) {
   }
 }
 
-TEST(CheckpointFiles, GetBlocksInTurn) {
-  MemoryFileSystem files;
-  CheckpointMetadata metadata;
-  CheckpointWriterCounters counters;
-  write_records(files, settings_for(3), 2000, seed(), metadata, &counters);
-  ASSERT_GE(counters.blocks, 12u);
-  const auto [least, most] = std::ranges::minmax(metadata.files, {}, &CheckpointFileInfo::bytes);
-  EXPECT_LE(most.bytes - least.bytes, 2 * uint64_t{kMaxCheckpointBlockBytes});
-  for (const CheckpointFileInfo& file : metadata.files) EXPECT_NE(file.records, 0u);
+TEST(CheckpointFiles, OfASmallCheckpointHaveSimilarSizesAndTakeLittleRoom) {
+  for (const uint32_t file_count : {3u, 30u}) {
+    MemoryFileSystem files;
+    CheckpointMetadata metadata;
+    CheckpointWriterCounters counters;
+    write_records(files, settings_for(file_count), 1000 * file_count, seed(), metadata, &counters);
+    ASSERT_GE(counters.blocks, 6 * file_count);
+    const auto [least, most] = std::ranges::minmax(metadata.files, {}, &CheckpointFileInfo::bytes);
+    EXPECT_LE(most.bytes, 3 * least.bytes);
+    for (const CheckpointFileInfo& file : metadata.files) {
+      EXPECT_NE(file.records, 0u);
+      const std::string path =
+          checkpoint_file_path(file.directory, file.node, {metadata.id, file.writer, file.number});
+      const uint64_t unused = files.bytes(path).size() - file.bytes;
+      EXPECT_LE(unused, std::max(kCheckpointLeastGrowBytes, file.bytes)) << path;
+    }
+  }
+}
+
+/// A file system that keeps no writes to its files, and counts them.
+class CountingFileSystem : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
+    auto file = below().create(path, bytes);
+    if (!file) return file;
+    return std::make_unique<CountedFile>(*this, *std::move(file));
+  }
+
+  uint64_t unsynced = 0;  // bytes, in all files
+  uint64_t most_unsynced = 0;
+  uint64_t syncs = 0;
+  uint64_t grows = 0;
+
+ private:
+  class CountedFile : public ForwardingFile {
+   public:
+    CountedFile(CountingFileSystem& counts, std::unique_ptr<File> below)
+        : ForwardingFile(std::move(below)), counts_(counts) {}
+
+    Result<void> write(uint64_t, std::span<const std::span<const std::byte>> slices) override {
+      for (const auto& slice : slices) unsynced_ += slice.size();
+      for (const auto& slice : slices) counts_.unsynced += slice.size();
+      counts_.most_unsynced = std::max(counts_.most_unsynced, counts_.unsynced);
+      return {};
+    }
+    Result<void> grow(uint64_t) override {
+      ++counts_.grows;
+      return {};
+    }
+    Result<void> sync() override {
+      ++counts_.syncs;
+      counts_.unsynced -= std::exchange(unsynced_, 0);
+      return {};
+    }
+
+   private:
+    CountingFileSystem& counts_;
+    uint64_t unsynced_ = 0;
+  };
+};
+
+TEST(CheckpointFiles, NeedAboutAsManySyncsForTheSameBytesHoweverManyTheyAre) {
+  constexpr uint64_t kBytes = 16 * kCheckpointSyncBytes;
+  const std::string payload(2000, 'x');
+  for (const uint32_t file_count : {1u, 4u, 30u, 64u}) {
+    MemoryFileSystem memory;
+    CountingFileSystem files(memory);
+    auto writer = CheckpointWriter::create(files, settings_for(file_count));
+    ASSERT_TRUE(writer.has_value());
+    while (writer->counters().bytes < kBytes) {
+      LogRecord& place = writer->begin_record(LogType::insert, 5, std::as_bytes(std::span("key")),
+                                              static_cast<uint32_t>(payload.size()));
+      std::ranges::copy(std::as_bytes(std::span(payload)), place.payload());
+      writer->end_record(Vid::make(3, 1), static_cast<uint32_t>(payload.size()));
+      ASSERT_TRUE(writer->write_if_full().has_value());
+    }
+    const auto infos = writer->finish();
+    ASSERT_TRUE(infos.has_value());
+    EXPECT_LE(files.most_unsynced, kCheckpointSyncBytes + kMaxCheckpointBlockBytes);
+    EXPECT_EQ(files.unsynced, 0u);
+    EXPECT_EQ(files.syncs, writer->counters().syncs);
+    // The bytes of a sync begin and end amid a turn. While the files are small, turns are short.
+    const uint64_t turns = std::min<uint64_t>(file_count, kCheckpointFilesOfASync + 2);
+    EXPECT_LE(files.syncs, kBytes / kCheckpointSyncBytes * turns + 4 * uint64_t{file_count})
+        << file_count << " files";
+    const auto [least, most] = std::ranges::minmax(*infos, {}, &CheckpointFileInfo::bytes);
+    EXPECT_LE(most.bytes - least.bytes, kCheckpointTurnBytes + kMaxCheckpointBlockBytes);
+    EXPECT_LE(files.grows, kBytes / kCheckpointMostGrowBytes + 8 * uint64_t{file_count});
+  }
 }
 
 TEST(CheckpointFiles, AreSyncedWheneverManyBytesAreWritten) {
