@@ -90,7 +90,8 @@ Result<void> Coordinator::check_runs(const std::string& op) const {
   const ClusterState state = this->state();
   if (state == ClusterState::running) return {};
   if (state == ClusterState::recovering) {
-    return make_error(ExitCode::recovering, op + ": " + recovery_text(*control_));
+    const bool has_snapshots = config_.durability.scheme == DurabilityScheme::gleaned;
+    return make_error(ExitCode::recovering, op + ": " + recovery_text(*control_, has_snapshots));
   }
   return make_error(ExitCode::not_running,
                     op + ": the cluster does not run: try again when it does");

@@ -26,9 +26,13 @@ std::string recovered_text(const Json& status) {
   const auto eta = recovery.find("eta_seconds");
   const bool is_known = eta != recovery.end() && eta->is_number_unsigned();
   if (status.contains("checkpoints")) {
+    const std::string size = format_rounded_size(number(recovery, "log_bytes"));
+    // How much of the later steps is done is unknown.
+    if (number(recovery, "percent_read") == 100) {
+      return fmt::format("{} of checkpoint and log are read", size);
+    }
     return fmt::format("{} % of {} of checkpoint and log replayed{}",
-                       number(recovery, "percent_read"),
-                       format_rounded_size(number(recovery, "log_bytes")),
+                       number(recovery, "percent_read"), size,
                        is_known ? fmt::format(", about {} s left", eta->get<uint64_t>()) : "");
   }
   return fmt::format(
@@ -161,9 +165,11 @@ void add_state_problem(const Json& status, const std::string& progress,
                        std::vector<Problem>& problems) {
   const std::string state = status.value("state", "");
   if (state == "recovering") {
-    problems.push_back({"the cluster recovers: " + recovered_text(status) +
-                            (progress.empty() ? "" : "; now " + progress),
-                        readable_text(status)});
+    const std::string step = object_of(status, "recovery").value("step", "");
+    const std::string& now = progress.empty() ? step : progress;
+    problems.push_back(
+        {"the cluster recovers: " + recovered_text(status) + (now.empty() ? "" : "; now " + now),
+         readable_text(status)});
   } else if (state == "starting") {
     problems.push_back({"the cluster starts: " + progress,
                         "wait until it runs: `atoll status --watch` shows how far it is"});

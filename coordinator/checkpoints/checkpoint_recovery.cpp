@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "coordinator/checkpoints/checkpoint_job.h"
-#include "engine/checkpoint/given_records.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -44,6 +43,18 @@ Result<void> check_divisions(const std::vector<Json>& ended) {
 
 }  // namespace
 
+std::string_view text_of(RecoveryStep step, size_t node_count) {
+  switch (step) {
+    case RecoveryStep::files:
+      return "replaying the checkpoint and the logs";
+    case RecoveryStep::exchange:
+      return node_count > 1 ? "exchanging and applying updates" : "applying updates";
+    case RecoveryStep::clean:
+      return "removing tombstones";
+  }
+  CHECK(false);
+}
+
 Result<void> CheckpointRecovery::run(const ReplayPlan& plan) {
   CHECK(plan.first_epoch != 0 && plan.cut_epoch + 1 >= plan.first_epoch);
   began_ns_.store(now_ns(), std::memory_order_relaxed);
@@ -63,6 +74,7 @@ Result<void> CheckpointRecovery::run(const ReplayPlan& plan) {
   add_tombstones(exchanged, with_tombstones);
   // From here on, every record has its newest version, so no deletion need be remembered (R93).
   clock_.release_settled(plan.cut_epoch);
+  step_.store(RecoveryStep::clean, std::memory_order_relaxed);
   ATOLL_TRY(clean(with_tombstones));
   ATOLL_TRY(ask_all_nodes(config_, call_node_, ControlOperation::replay_end, Json::object()));
   ended_ns_.store(now_ns(), std::memory_order_relaxed);
@@ -90,12 +102,15 @@ Result<void> CheckpointRecovery::exchange(const std::vector<Json>& ended) {
       for_node[file.to].push_back(std::move(file));
     }
   }
-  is_past_files_.store(true, std::memory_order_relaxed);
-  return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-    const Json given = {{"given", to_binary(encode_given_files(for_node[node]))}};
-    ATOLL_TRY(call_node_(node, ControlOperation::replay_exchange, given));
-    return {};
-  });
+  step_.store(RecoveryStep::exchange, std::memory_order_relaxed);
+  return on_all_nodes(config_, [&](uint32_t node) { return let_take(node, for_node[node]); });
+}
+
+Result<void> CheckpointRecovery::let_take(uint32_t node, const std::vector<GivenFile>& files) {
+  CHECK(node < config_.nodes.size());
+  ATOLL_TRY(call_node_(node, ControlOperation::replay_exchange,
+                       Json{{"given", to_binary(encode_given_files(files))}}));
+  return {};
 }
 
 /// Removes the tombstones of these storages. Each storage has one node, because only one worker

@@ -80,37 +80,41 @@ Result<void> CheckpointManager::report_salvage() {
 }
 
 Json CheckpointManager::recovery_status() const {
+  const RecoveryStep step = recovery_.step();
   const ReplayProgress progress = replay_progress_of(recovery_.progress());
-  // The time of the exchange is unknown.
-  const int64_t seconds =
-      recovery_.is_past_files() ? -1 : replay_seconds_left(progress, recovery_.time());
+  const uint32_t percent = progress.percent(step);
+  // The time of later steps is unknown.
+  const bool reads = step == RecoveryStep::files;
+  const int64_t seconds = reads ? replay_seconds_left(progress, recovery_.time()) : -1;
   return {{"log_bytes", progress.bytes_total},
-          {"percent_read", progress.percent()},
-          {"percent", progress.percent()},
+          {"percent_read", percent},
+          {"percent", reads ? Json(percent) : Json()},
           {"eta_seconds", seconds < 0 ? Json() : Json(static_cast<uint64_t>(seconds))},
+          {"step", text_of(step, config_.nodes.size())},
           {"reads", nullptr}};
 }
 
 std::string CheckpointManager::recovery_progress() const {
-  const ReplayProgress progress = replay_progress_of(recovery_.progress());
+  const RecoveryStep step = recovery_.step();
+  ReplayProgress progress;  // later steps have no known length
+  if (step == RecoveryStep::files) progress = replay_progress_of(recovery_.progress());
   return fmt::format("recovering {} {} {}", progress.bytes, progress.bytes_total,
-                     recovery_.is_past_files() ? "exchanging and applying updates"
-                                               : "replaying the checkpoint and the logs");
+                     text_of(step, config_.nodes.size()));
 }
 
 void CheckpointManager::record_recovery_progress() {
+  const RecoveryStep step = recovery_.step();
   const ReplayProgress progress = replay_progress_of(recovery_.progress());
   // Relaxed: for display.
-  control_.recovered_percent.store(progress.percent(), std::memory_order_relaxed);
+  control_.recovered_percent.store(progress.percent(step), std::memory_order_relaxed);
   const std::chrono::nanoseconds time = recovery_.time();
   {
     const std::lock_guard guard(mutex_);
     if (time < recovery_reported_ + kRecoveryReportPause) return;
     recovery_reported_ = time;
   }
-  logger_->info("recovery: {} % of {} bytes of checkpoint and logs replayed{}", progress.percent(),
-                progress.bytes_total,
-                recovery_.is_past_files() ? "; the nodes exchange and apply updates" : "");
+  logger_->info("recovery: {} % of {} bytes of checkpoint and logs are read; now {}",
+                progress.percent(step), progress.bytes_total, text_of(step, config_.nodes.size()));
 }
 
 }  // namespace atolldb

@@ -42,18 +42,25 @@ std::span<const std::string_view> storage_type_names() {
   return std::span(kStorageTypes).subspan(1);  // without the type `none`
 }
 
-std::string recovery_text(const ControlSegment& control) {
+std::string recovery_text(const ControlSegment& control, bool has_snapshots) {
   // Relaxed: for display only.
   const uint32_t percent = control.recovered_percent.load(std::memory_order_relaxed);
   const uint32_t snapshot = control.readable_snapshot.load(std::memory_order_relaxed);
-  const std::string progress =
-      percent < 100 ? std::to_string(percent) + " % of the log is read"
-                    : std::string("the log is read, pages of the new snapshot are written");
-  const std::string reads =
-      snapshot == 0 ? std::string("there is no snapshot that could be read meanwhile")
+  const bool is_read = percent >= 100;
+  const auto text = [](const std::string& progress, const std::string& reads) {
+    return "the cluster recovers (" + progress + "): try again when it runs; " + reads;
+  };
+  const std::string part = std::to_string(percent) + " % of ";
+  if (!has_snapshots) {
+    return text(is_read ? "the checkpoint and the log are read, their last records are stored"
+                        : part + "the checkpoint and the log is read",
+                "until then no transaction runs");
+  }
+  return text(
+      is_read ? "the log is read, pages of the new snapshot are written" : part + "the log is read",
+      snapshot == 0 ? "there is no snapshot that could be read meanwhile"
                     : "until then only snapshot_read_only transactions run, on snapshot " +
-                          std::to_string(snapshot);
-  return "the cluster recovers (" + progress + "): try again when it runs; " + reads;
+                          std::to_string(snapshot));
 }
 
 }  // namespace atolldb

@@ -23,7 +23,8 @@ StorageType storage_type(std::string_view name);
 std::span<const std::string_view> storage_type_names();
 
 /// Builds the error text for requests rejected during recovery: progress, and which transactions
-/// already run. Thread: any, in any process that maps the segment.
-std::string recovery_text(const ControlSegment& control);
+/// already run. `has_snapshots`: the cluster recovers from snapshots, not from a checkpoint.
+/// Thread: any, in any process that maps the segment.
+std::string recovery_text(const ControlSegment& control, bool has_snapshots);
 
 }  // namespace atolldb

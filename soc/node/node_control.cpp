@@ -232,7 +232,8 @@ std::optional<Refusal> Node::refuse(Isolation isolation) const {
   const bool may_read = isolation == Isolation::snapshot_read_only && snapshots_ != nullptr &&
                         snapshots_->published().newest() != 0;
   if (may_read) return std::nullopt;
-  return Refusal{Status::recovering, name + recovery_text(*view_.control)};
+  const bool has_snapshots = config_.durability.scheme == DurabilityScheme::gleaned;
+  return Refusal{Status::recovering, name + recovery_text(*view_.control, has_snapshots)};
 }
 
 Result<void> Node::admit(const ControlRequest& request, Isolation isolation) const {

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -288,6 +290,53 @@ TEST_F(ConfiguredCheckpointTest, TheNodesGetTheSyncDistanceThePauseAndTheOrder) 
 
 TEST(CheckpointCluster, TheSettledEpochIsHeldUntilAllNodesHaveReplayed) {
   EXPECT_EQ(the_settled_epoch_is_held_until_all_nodes_have_replayed(), "");
+}
+
+/// How far a recovery is, as the status page shows it at each request of the coordinator.
+class ShownRecovery {
+ public:
+  explicit ShownRecovery(uint32_t nodes) : cluster_(checkpoint_config(nodes)) {
+    cluster_.start();
+    EXPECT_TRUE(create_records(cluster_));
+    EXPECT_EQ(output_of(call_procedure(cluster_, 0, kPutNumber, "7", {.worker = 0})), "");
+    cluster_.restart();
+    cluster_.before_call = [this](uint32_t, ControlOperation operation, const Json&) {
+      const std::lock_guard guard(mutex_);
+      const auto status = cluster_.coordinator(ControlOperation::status);
+      const auto problems = status ? find_problems(*status, "") : std::vector<Problem>();
+      shown_[operation] = problems.empty() ? "nothing" : problems.front().what;
+      recovery_[operation] = status ? status->value("recovery", Json()) : Json();
+    };
+    cluster_.start();
+    cluster_.before_call = {};
+  }
+  /// Returns what was shown at the last such request, and the member "recovery" of the status.
+  std::string text(ControlOperation operation) { return shown_[operation]; }
+  Json recovery(ControlOperation operation) { return recovery_[operation]; }
+
+ private:
+  StagedCluster cluster_;
+  std::mutex mutex_;
+  std::map<ControlOperation, std::string> shown_;  // guarded by mutex_
+  std::map<ControlOperation, Json> recovery_;      // guarded by mutex_
+};
+
+TEST(CheckpointCluster, ARecoveryShowsItsStepsAndNoPercentageAfterTheFiles) {
+  for (const uint32_t nodes : {1u, 2u}) {
+    ShownRecovery shown(nodes);
+    const std::string files = shown.text(ControlOperation::replay_begin);
+    EXPECT_NE(files.find("recovers: 0 % of "), std::string::npos) << files;
+    const std::string exchange = shown.text(ControlOperation::replay_exchange);
+    const std::string step =
+        nodes == 1 ? "; now applying updates" : "; now exchanging and applying updates";
+    EXPECT_TRUE(exchange.ends_with(" of checkpoint and log are read" + step)) << exchange;
+    EXPECT_EQ(exchange.find('%'), std::string::npos) << exchange;
+    EXPECT_EQ(shown.recovery(ControlOperation::replay_exchange).at("percent"), Json());
+    EXPECT_EQ(shown.recovery(ControlOperation::replay_exchange).at("percent_read"), 100);
+    const std::string clean = shown.text(ControlOperation::replay_clean);
+    EXPECT_TRUE(clean.ends_with("; now removing tombstones")) << clean;
+    EXPECT_EQ(clean.find('%'), std::string::npos) << clean;
+  }
 }
 
 TEST(CheckpointCluster, WithSnapshotsARequestForACheckpointIsRefused) {

@@ -20,11 +20,26 @@ namespace {
 using std::chrono::milliseconds;
 
 TEST(ReplayProgressTest, IsTheShareOfTheBytesThatWereRead) {
-  EXPECT_EQ((ReplayProgress{0, 0}.percent()), 100u) << "there is nothing to read";
-  EXPECT_EQ((ReplayProgress{0, 10}.percent()), 0u);
-  EXPECT_EQ((ReplayProgress{999, 1000}.percent()), 99u);
-  EXPECT_EQ((ReplayProgress{1000, 1000}.percent()), 100u);
-  EXPECT_EQ((ReplayProgress{1001, 1000}.percent()), 100u);
+  const auto percent = [](uint64_t bytes, uint64_t total) {
+    return ReplayProgress{bytes, total}.percent(RecoveryStep::files);
+  };
+  EXPECT_EQ(percent(0, 0), 0u) << "no node has answered yet";
+  EXPECT_EQ(percent(0, 10), 0u);
+  EXPECT_EQ(percent(985, 1000), 98u);
+}
+
+TEST(ReplayProgressTest, Is100PercentOnlyWhenAllNodesHaveReadTheirFiles) {
+  for (const uint64_t bytes : {999u, 1000u, 1001u}) {
+    EXPECT_EQ((ReplayProgress{bytes, 1000}.percent(RecoveryStep::files)), 99u) << bytes;
+    EXPECT_EQ((ReplayProgress{bytes, 1000}.percent(RecoveryStep::exchange)), 100u) << bytes;
+  }
+  EXPECT_EQ((ReplayProgress{0, 0}.percent(RecoveryStep::clean)), 100u) << "there were no files";
+}
+
+TEST(ReplayProgressTest, ASingleNodeExchangesNothing) {
+  EXPECT_EQ(text_of(RecoveryStep::exchange, 1), "applying updates");
+  EXPECT_EQ(text_of(RecoveryStep::exchange, 2), "exchanging and applying updates");
+  EXPECT_EQ(text_of(RecoveryStep::files, 1), text_of(RecoveryStep::files, 2));
 }
 
 TEST(ReplayProgressTest, TheTimeLeftFollowsFromTheRateSoFar) {
@@ -40,8 +55,8 @@ TEST(ReplayProgressTest, IsTheSumOverAllNodes) {
        {{"v", 1}, {"done", true}, {"bytes", 20u}, {"bytes_total", 30u}, {"tombstones", {1u}}},
        Json()});
   EXPECT_EQ(sum, (Json{{"bytes", 30u}, {"bytes_total", 60u}, {"records", 1u}}));
-  EXPECT_EQ(replay_progress_of(sum).percent(), 50u);
-  EXPECT_EQ(replay_progress_of(Json::object()).percent(), 100u);
+  EXPECT_EQ(replay_progress_of(sum).percent(RecoveryStep::files), 50u);
+  EXPECT_EQ(replay_progress_of(Json::object()).percent(RecoveryStep::files), 0u);
 }
 
 TEST(ReplayLimitTest, NoNodeIsFarAheadOfTheSlowestOneThatReplays) {
