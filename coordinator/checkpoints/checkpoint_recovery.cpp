@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "coordinator/checkpoints/checkpoint_job.h"
+#include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -30,6 +31,7 @@ void add_tombstones(const std::vector<Json>& answers, std::set<uint32_t>& ids) {
 /// Each node divides the files by itself. Returns an error unless all have divided them alike: else
 /// a file may have no reader.
 Result<void> check_divisions(const std::vector<Json>& ended) {
+  if (fault::unchecked_divisions) return {};
   const auto division = [](const Json& answer) { return answer.value("division", std::string()); };
   for (const Json& answer : ended) {
     if (division(answer) == division(ended.front())) continue;
@@ -103,6 +105,7 @@ Result<void> CheckpointRecovery::exchange(const std::vector<Json>& ended) {
     }
   }
   step_.store(RecoveryStep::exchange, std::memory_order_relaxed);
+  if (fault::exchange_amid_files) return {};
   return on_all_nodes(config_, [&](uint32_t node) { return let_take(node, for_node[node]); });
 }
 
@@ -142,6 +145,9 @@ Result<std::vector<Json>> CheckpointRecovery::await_nodes(bool keeps_step) {
       Result<Json> answer =
           call_node_(node, ControlOperation::replay_wait,
                      Json{{"timeout_ms", kReplayAwaitMs}, {"limit_bytes", limit}});
+      if (fault::exchange_amid_files && keeps_step && answer && answer->value("done", false)) {
+        if (auto taken = let_take(node, {}); !taken) return taken;
+      }
       const std::lock_guard guard(mutex_);
       is_done = !answer || answer->value("done", false);
       has_ended[node] = is_done;  // the other nodes do not wait for a node that has failed

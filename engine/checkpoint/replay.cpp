@@ -609,6 +609,7 @@ Result<std::vector<GivenFile>> give_records(Replayers replayers, const RunTasks&
   };
   ATOLL_TRY(try_tasks(run, replayers.size(), finish));
   for (auto& files : given) std::ranges::move(files, std::back_inserter(all));
+  if (fault::replay_applies_early) ATOLL_TRY(finish_replay(replayers, run));
   return all;
 }
 

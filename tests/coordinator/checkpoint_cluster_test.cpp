@@ -292,6 +292,10 @@ TEST(CheckpointCluster, TheSettledEpochIsHeldUntilAllNodesHaveReplayed) {
   EXPECT_EQ(the_settled_epoch_is_held_until_all_nodes_have_replayed(), "");
 }
 
+TEST(CheckpointCluster, NodesExchangeWhenAllHaveReadTheirFiles) {
+  EXPECT_EQ(nodes_exchange_when_all_have_read_their_files(), "");
+}
+
 /// How far a recovery is, as the status page shows it at each request of the coordinator.
 class ShownRecovery {
  public:

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -9,6 +10,7 @@
 #include "engine/hooks/sync_points.h"
 #include "soc/procedure/procedure.h"
 #include "tests/coordinator/one_record_cluster.h"
+#include "tests/coordinator/two_nodes.h"
 #include "tests/support/procedure_call.h"
 
 namespace atolldb::test {
@@ -91,6 +93,53 @@ std::string the_settled_epoch_is_held_until_all_nodes_have_replayed() {
   cluster.before_call = {};
   cluster.after_call = {};
   return problem;
+}
+
+std::string nodes_exchange_when_all_have_read_their_files() {
+  constexpr std::chrono::milliseconds kPause{300};  // a fault shows earlier
+  StagedCluster cluster(checkpoint_config(2));
+  cluster.start();
+  if (const auto created = create_records(cluster); !created) return created.error().message;
+  if (const std::string put = call(cluster, kPutNumber, "7"); !put.empty()) return "put: " + put;
+  cluster.restart();
+  std::mutex mutex;
+  std::condition_variable changed;
+  // The next members are guarded by the mutex.
+  bool has_paused = false;
+  bool has_answered = false;  // node 1, for the first time
+  uint32_t exchanges = 0;
+  std::string problem;
+  cluster.before_call = [&](uint32_t node, ControlOperation operation, const Json&) {
+    std::unique_lock lock(mutex);
+    if (operation == ControlOperation::replay_exchange) {
+      ++exchanges;
+      if (!has_answered) problem = "records are exchanged while a node reads its files";
+      changed.notify_all();
+    }
+    if (operation != ControlOperation::replay_wait || node != 1 || has_paused) return;
+    has_paused = true;
+    changed.wait_for(lock, kPause, [&] { return exchanges != 0; });
+  };
+  cluster.after_call = [&](uint32_t node, ControlOperation operation, const Json&) {
+    const std::lock_guard guard(mutex);
+    if (node == 1 && operation == ControlOperation::replay_wait) has_answered = true;
+  };
+  cluster.start();
+  const std::string number = call(cluster, "test.get_number", "");
+  cluster.before_call = {};
+  cluster.after_call = {};
+  if (problem.empty() && exchanges != 2) problem = "a node was not asked to exchange";
+  if (problem.empty() && number != "7") problem = "the record has the value " + number;
+  return problem;
+}
+
+std::string different_divisions_of_the_files_are_refused() {
+  TwoNodes nodes;
+  const auto recovered = nodes.recover("some");
+  if (recovered) return "the recovery has succeeded";
+  if (!nodes.taken.empty()) return "records were exchanged";
+  const std::string& message = recovered.error().message;
+  return message.find("\"all\", \"some\"") != std::string::npos ? "" : message;
 }
 
 std::string a_storage_that_is_created_during_a_checkpoint_loses_nothing() {

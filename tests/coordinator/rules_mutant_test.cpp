@@ -69,6 +69,10 @@ const Rule kRules[] = {
      a_storage_that_is_created_during_a_checkpoint_loses_nothing},
     {"CheckpointsWaitForLoggedDrops", Mutant::checkpoint_amid_unlogged_drop,
      checkpoints_wait_for_drops_that_are_not_logged, 5},
+    {"NodesDivideFilesAlike", Mutant::unchecked_divisions,
+     different_divisions_of_the_files_are_refused},
+    {"NodesExchangeWhenAllHaveReadTheirFiles", Mutant::exchange_amid_files,
+     nodes_exchange_when_all_have_read_their_files},
 };
 
 /// The earlier mutants belong to the engine: tests/engine/rules_mutant_test.cpp has their bodies.

@@ -634,6 +634,8 @@ const Rule kRules[] = {
      [] { return pages_across_next_bounds_are_kept(1, 1); }},
     {"VersionsOfARecordHaveOneShare", Mutant::replay_shares_by_version,
      [] { return versions_of_a_record_have_one_share(); }},
+    {"UpdatesWaitForTheFilesOfAllProcesses", Mutant::replay_applies_early,
+     [] { return updates_wait_for_the_files_of_all_processes(); }},
     {"UpdatesOfPartsKeepTheRest", Mutant::updates_at_start_are_whole,
      [] { return updates_of_parts_keep_the_rest(); }},
     {"DataDirectoriesKeepTheirScheme", Mutant::mix_schemes,

@@ -227,6 +227,7 @@ class RecoveredCluster {
   struct Part {
     ReplayState state;
     std::vector<std::unique_ptr<Replayer>> replayers;
+    std::vector<GivenFile> given;
   };
 
   Result<void> recover(const CrashImage& image, const RecoveryOptions& options) {
@@ -245,6 +246,7 @@ class RecoveredCluster {
     }
     for (const auto& part : parts) {
       ATOLL_TRY(replay_files(image, options, *part));
+      ATOLL_ASSIGN(part->given, give_records(part->replayers, on_threads(cluster_.worker_count())));
     }
     ATOLL_TRY(exchange(parts));
     cluster_.view().control->epochs.settled.store(image.cut_epoch, std::memory_order_release);
@@ -292,9 +294,8 @@ class RecoveredCluster {
     const RunTasks run = on_threads(cluster_.worker_count());
     std::vector<std::vector<GivenFile>> for_part(parts.size());
     for (const auto& part : parts) {
-      ATOLL_ASSIGN(const auto given, give_records(part->replayers, run));
       // As between processes.
-      ATOLL_ASSIGN(const auto files, decode_given_files(encode_given_files(given)));
+      ATOLL_ASSIGN(const auto files, decode_given_files(encode_given_files(part->given)));
       for (const GivenFile& file : files) {
         given_ += file.run.records;
         for_part[file.to].push_back(file);

@@ -199,6 +199,31 @@ inline std::string versions_of_a_record_have_one_share() {
   return problem.empty() ? scenario.recover(scenario.stage.crash(), {.shares = 3}) : problem;
 }
 
+/// Several processes replay together. The first one reads the checkpoint and the newest log files,
+/// with updates of records whose newest whole versions are in the log files of the others (R100).
+inline std::string updates_wait_for_the_files_of_all_processes() {
+  ReplayScenario scenario;
+  std::string problem;
+  // Keys that differ in their last two bytes only would have the same share.
+  const std::vector<const char*> keys = {"a-key", "b-key", "c-key", "d-key"};
+  for (const char* key : keys) {
+    if (problem.empty()) problem = scenario.commit_in_epochs({put(key, "0123456789")});
+  }
+  if (problem.empty()) problem = scenario.stage.take_checkpoint({});
+  for (const char* key : keys) {
+    if (problem.empty()) problem = scenario.commit_in_epochs({put(key, "ABCDEFGHIJ")});
+  }
+  for (const char* key : keys) {
+    if (!problem.empty()) return problem;
+    problem = scenario.commit_in_epochs({put_range(key, 0, "x"), put_range(key, 5, "z")});
+  }
+  const CrashImage image = scenario.stage.crash();
+  for (const uint32_t shares : {2u, 3u}) {
+    if (problem.empty()) problem = scenario.recover(image, {.shares = shares});
+  }
+  return problem;
+}
+
 /// The log has epochs after the cut (R95).
 inline std::string epochs_after_the_cut_do_not_count() {
   ReplayScenario scenario;
