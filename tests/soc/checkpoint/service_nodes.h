@@ -19,8 +19,9 @@ namespace atolldb::test {
 
 class ServiceNodes {
  public:
-  /// `files`: thread-safe.
-  ServiceNodes(TestCluster& cluster, FileSystem& files) : cluster_(cluster) {
+  /// `files`: thread-safe. `loggers`: of the nodes; none: they log nothing.
+  ServiceNodes(TestCluster& cluster, FileSystem& files, const std::vector<Logger>& loggers = {})
+      : cluster_(cluster) {
     for (uint32_t i = 0; i < cluster.worker_count(); ++i) {
       running_.push_back(std::make_unique<std::mutex>());
     }
@@ -42,8 +43,8 @@ class ServiceNodes {
       resources.submit = [this, node, count = resources.workers](uint32_t worker, WorkerTask task) {
         return submit(node * count + worker, worker, std::move(task));
       };
-      services_.push_back(
-          std::make_unique<CheckpointService>(std::move(resources), make_silent_logger("test")));
+      services_.push_back(std::make_unique<CheckpointService>(
+          std::move(resources), loggers.empty() ? make_silent_logger("test") : loggers.at(node)));
     }
   }
 
