@@ -10,7 +10,8 @@
 
 namespace atolldb::bench {
 
-LocalCluster::LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t pool_bytes)
+LocalCluster::LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t pool_bytes,
+                           bool has_clock)
     : nodes_(nodes) {
   const TransactionLimits limits;
   view_.control = reinterpret_cast<ControlSegment*>(map(sizeof(ControlSegment)));
@@ -39,6 +40,7 @@ LocalCluster::LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t p
       workers_.back()->context.use_directory(&directory_);
     }
   }
+  if (!has_clock) return;
   clock_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -49,7 +51,7 @@ LocalCluster::LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t p
 
 LocalCluster::~LocalCluster() {
   clock_.request_stop();
-  clock_.join();
+  if (clock_.joinable()) clock_.join();
   workers_.clear();
   pools_.clear();
   for (const auto& [address, bytes] : mappings_) munmap(address, bytes);
@@ -65,7 +67,6 @@ std::byte* LocalCluster::map(uint64_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-/// Does the coordinator's work of one epoch.
 void LocalCluster::tick() {
   EpochBlock& epochs = view_.control->epochs;
   const uint64_t current = epochs.current.load(std::memory_order_relaxed);

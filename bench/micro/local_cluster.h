@@ -39,7 +39,9 @@ class LocalCluster {
   };
 
   /// Reserves `pool_bytes` of address space per node. The kernel allocates memory at its first use.
-  LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t pool_bytes);
+  /// `has_clock`: a thread calls `tick` every 10 ms.
+  LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t pool_bytes,
+               bool has_clock = true);
   ~LocalCluster();
   LocalCluster(const LocalCluster&) = delete;
   LocalCluster& operator=(const LocalCluster&) = delete;
@@ -56,10 +58,11 @@ class LocalCluster {
   }
   StorageControl& create(std::string_view name, StorageType type, uint32_t payload_bytes,
                          uint64_t record_count);
+  /// Does the coordinator's work of one epoch. Thread: one at a time.
+  void tick();
 
  private:
   std::byte* map(uint64_t bytes);
-  void tick();
 
   uint32_t nodes_;
   std::vector<std::pair<void*, uint64_t>> mappings_;
