@@ -24,7 +24,7 @@ SCRIPT = script()
 def report(own_misses=100, commits=10):
     home = {"accesses": 1000, "writes": 40, "lines": 200, "firsts": 0, "misses": 0, "upgrades": 10}
     structure = {"written_lines": 1, "contended_lines": 1, "writes": 3, "upgrades": 1,
-                 "misses_own": 4, "misses_other": 5}
+                 "misses_own": 4, "misses_other": 5, "firsts_other": 2}
     return {"commits": commits, "aborts": 5, "contended_lines": 7,
             "homes": {"own": {**home, "misses": own_misses}, "other": {**home, "misses": 20},
                       "cluster": home},
@@ -43,13 +43,15 @@ def test_figures_are_of_a_transaction():
     row = dict(zip(row_of(lines, "nodes x workers"), row_of(lines, "2x1"), strict=True))
     assert row["accesses"] == "300" and row["lines"] == "60.0", row
     assert row["misses, own node"] == "20.0" and row["misses, other nodes"] == "2.00", row
-    assert row["upgrades"] == "3.00" and row["contended lines"] == "7", row
+    assert row["upgrades"] == "3.00" and row["contended lines of 1,000"] == "700", row
 
 
 def test_structures_are_of_a_thousand_transactions_and_the_busiest_is_first():
-    lines = SCRIPT.tables("tpcc", {"2x1": [report()], "4x1": [report(commits=100)]}, 1)
+    runs = {"2x1": [report()], "4x1": [report(commits=100)]}
+    lines = SCRIPT.structure_table(runs, 1, ("misses_own", "misses_other", "upgrades"))
     assert row_of(lines, "busy") == ["busy", "1,000", "100"], lines
     assert not any(line.startswith("| idle") for line in lines)
+    assert row_of(SCRIPT.structure_table(runs, 2, ("firsts_other",)), "busy")[1:] == ["200", "20.0"]
 
 
 def test_the_spread_is_that_of_the_worst_seed():
