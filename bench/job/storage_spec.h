@@ -12,6 +12,7 @@
 
 #include "engine/api/storage_lookup.h"
 #include "engine/array/array.h"
+#include "engine/format/array_page.h"
 #include "engine/hash/hash_key.h"
 #include "engine/mastertree/mastertree.h"
 #include "engine/sequential/sequential.h"
@@ -28,7 +29,7 @@ struct StorageSpec {
 
 /// Returns the records per leaf page of an array.
 constexpr uint32_t records_per_leaf(uint32_t payload_bytes) {
-  return static_cast<uint32_t>((kPageBytes - sizeof(PageHeader)) /
+  return static_cast<uint32_t>((kPageBytes - sizeof(ArrayPage)) /
                                (sizeof(RecordHead) + align8(payload_bytes)));
 }
 

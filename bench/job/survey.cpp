@@ -14,7 +14,7 @@ namespace {
 
 /// Returns the number of pages of a loaded array, in which every leaf exists.
 uint64_t array_pages(const StorageControl& storage) {
-  constexpr uint64_t kFanout = (kPageBytes - sizeof(PageHeader)) / sizeof(DualPointer);
+  constexpr uint64_t kFanout = (kPageBytes - sizeof(ArrayPage)) / sizeof(DualPointer);
   uint64_t level = (storage.record_count + records_per_leaf(storage.payload_bytes) - 1) /
                    records_per_leaf(storage.payload_bytes);
   uint64_t pages = level;

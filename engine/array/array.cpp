@@ -34,7 +34,6 @@ Status add_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen, Pa
   page->type = type;
   page->level = level;
   page->storage_id = storage_id;
-  page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
   // If the installation fails, another thread has changed the word. The caller loads it again.
   uint64_t word = seen.word();
   if (!install_page(pointer.volatile_word, word, page->self)) worker.pages().give_back(page);
@@ -169,7 +168,7 @@ inline RecordRef Array::ref_of(VolatilePointer leaf, PageHeader* page, uint32_t 
   ref.payload_at = sizeof(RecordHead);
   ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
   ref.storage_id = storage_.id();
-  ref.place = UniversalName::make(leaf, sizeof(PageHeader) + uint64_t{slot} * record_bytes_).word();
+  ref.place = UniversalName::make(leaf, sizeof(ArrayPage) + uint64_t{slot} * record_bytes_).word();
   ref.identity = identity_of(storage_.id(), index);
   return ref;
 }
@@ -301,7 +300,7 @@ Status Array::find_cold(Transaction& txn, SnapshotPointer pointer, uint32_t leve
   DCHECK(!pointer.is_null() && slot < records_per_leaf_);
   ref.place = pointer.word();
   ref.payload_at =
-      static_cast<uint16_t>(sizeof(PageHeader) + slot * record_bytes_ + sizeof(RecordHead));
+      static_cast<uint16_t>(sizeof(ArrayPage) + slot * record_bytes_ + sizeof(RecordHead));
   return Status::ok;
 }
 

@@ -199,7 +199,7 @@ class TreeRangeWalk final : public RangeWalk {
 
   /// Moves the position to the first key after the page.
   Step leave_page(const TreePage& page, size_t at) {
-    bool is_last = page.high_is_end != 0;
+    bool is_last = page.high_is_end();
     uint64_t next = page.high;
     while (is_last && at != 0) {
       // The layer ends. The walk continues after its slot in the layer above.

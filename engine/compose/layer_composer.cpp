@@ -36,7 +36,7 @@ TreeItem item_of(const CarriedRecord& record) {
 SliceRange range_of_child(const InteriorPage& page, uint32_t i) {
   const uint32_t count = page.header.version().count();
   DCHECK(i < count && count <= kInteriorCapacity);
-  return i + 1 == count ? SliceRange{page.separators[i], page.high, page.high_is_end != 0}
+  return i + 1 == count ? SliceRange{page.separators[i], page.high, page.high_is_end()}
                         : SliceRange{page.separators[i], page.separators[i + 1], false};
 }
 

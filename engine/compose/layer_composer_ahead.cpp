@@ -39,7 +39,7 @@ uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t firs
     const uint64_t low = page.separators[child];
     const bool is_last = child + 1 == count;
     const SliceRange range{low, is_last ? page.high : page.separators[child + 1],
-                           is_last && page.high_is_end != 0};
+                           is_last && page.high_is_end()};
     if (!overlaps(range)) continue;
     while (!logs.empty() && is_below_prefix(*logs[0].record) && slice_at(logs[0]) < low) {
       logs = logs.subspan(1);

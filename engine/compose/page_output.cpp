@@ -283,7 +283,7 @@ namespace {
 
 /// Checks the fences of a Master-tree page, and that its slices ascend within them.
 void check_fences(const TreePage& page, std::span<const uint64_t> slices) {
-  CHECK(page.high_is_end != 0 || page.low < page.high);
+  CHECK(page.high_is_end() || page.low < page.high);
   CHECK(std::ranges::is_sorted(slices));
   CHECK(slices.empty() || (page.contains(slices.front()) && page.contains(slices.back())));
 }
@@ -302,14 +302,14 @@ void check_page_to_write(PageBuffer& page) {
     case PageType::mastertree_border: {
       auto& border = *page.as<BorderPage>();
       CHECK(header.level == 0 && header.version().is_ascending());
-      CHECK(count <= kBorderSlotBound && border.slot_capacity == count);
+      CHECK(count <= kBorderSlotBound && border.slot_capacity() == count);
       check_fences(border, {border.slices(), count});
-      CHECK(border.heap_begin >= BorderPage::heap_limit(border.slot_capacity));
+      CHECK(border.heap_begin >= BorderPage::heap_limit(border.slot_capacity()));
       break;
     }
     case PageType::mastertree_interior: {
       auto& interior = *page.as<InteriorPage>();
-      CHECK(header.level > 0 && interior.sorted_count == count);
+      CHECK(header.level > 0 && interior.sorted_count() == count);
       CHECK(count > 0 && count <= kInteriorCapacity);
       const std::span<const uint64_t> lows(interior.separators, count);
       check_fences(interior, lows);
@@ -334,6 +334,7 @@ void PageOutput::copy(PageBuffer& page, PageHeader& to) {
   to.type = from.type;
   to.layer = from.layer;
   to.level = from.level;
+  to.slots = from.slots;
   to.version_word.store(from.version_word.load(std::memory_order_relaxed),
                         std::memory_order_relaxed);
   std::memcpy(reinterpret_cast<std::byte*>(&to) + sizeof(PageHeader),

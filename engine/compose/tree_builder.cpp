@@ -15,12 +15,6 @@ namespace atolldb {
 
 namespace {
 
-void set_range(TreePage* page, const SliceRange& range) {
-  page->low = range.low;
-  page->high = range.high_is_end ? 0 : range.high;
-  page->high_is_end = range.high_is_end ? 1 : 0;
-}
-
 void set_header(PageHeader& header, PageType type, uint8_t layer, uint32_t level, size_t count) {
   CHECK(level <= UINT8_MAX && count <= UINT16_MAX);
   header.type = type;
@@ -35,8 +29,8 @@ void set_header(PageHeader& header, PageType type, uint8_t layer, uint32_t level
 void format_border(PageBuffer& buffer, uint8_t layer, size_t count, const SliceRange& range) {
   auto* page = buffer.as<BorderPage>();
   set_header(buffer.header(), PageType::mastertree_border, layer, 0, count);
-  set_range(page, range);
-  page->slot_capacity = static_cast<uint16_t>(count);
+  page->set_range(range.low, range.high, range.high_is_end);
+  page->set_slot_capacity(static_cast<uint32_t>(count));
   page->heap_begin = static_cast<uint16_t>(kPageBytes);
 }
 
@@ -285,7 +279,7 @@ Result<void> TreeBuilder::emit_interior(uint32_t level, size_t count, uint64_t h
   PageBuffer buffer;
   auto* page = buffer.as<InteriorPage>();
   set_header(buffer.header(), PageType::mastertree_interior, layer_, level + 1, count);
-  set_range(page, {taken.front().low, high, high_is_end});
+  page->set_range(taken.front().low, high, high_is_end);
   for (uint32_t i = 0; i < count; ++i) {
     page->separators[i] = taken[i].low;
     page->children[i].snapshot_word.store(taken[i].page.word(), std::memory_order_relaxed);
@@ -324,7 +318,7 @@ Result<SnapshotPointer> TreeBuilder::cover(uint32_t level, SnapshotPointer child
   PageBuffer buffer;
   auto* page = buffer.as<InteriorPage>();
   set_header(buffer.header(), PageType::mastertree_interior, layer_, level + 1, 1);
-  set_range(page, range);
+  page->set_range(range.low, range.high, range.high_is_end);
   page->separators[0] = range.low;
   page->children[0].snapshot_word.store(child.word(), std::memory_order_relaxed);
   page->set_sorted(1);

@@ -1,5 +1,5 @@
-// Layout of array pages: a header of 64 bytes, then records (leaf) or dual pointers (interior).
-// This file also has the geometry of the radix tree that the pages form.
+// Layout of array pages: 64 bytes of header and lock, then records (leaf) or dual pointers
+// (interior). This file also has the geometry of the radix tree that the pages form.
 #pragma once
 
 #include <algorithm>
@@ -9,26 +9,32 @@
 #include "engine/format/vid.h"
 #include "shared/base/check.h"
 #include "shared/memory/page_header.h"
+#include "shared/sync/mcs_lock.h"
 
 namespace atolldb {
+
+struct alignas(64) ArrayPage {
+  PageHeader header;
+  McsWord lock;  // only system transactions take page locks
+  uint32_t spare[3];
+};
+static_assert(sizeof(ArrayPage) == 64);
 
 #ifdef ATOLL_STRESS
 inline constexpr uint32_t kArrayFanout = 3;
 inline constexpr uint32_t kMaxRecordsPerArrayLeaf = 2;
 #else
-inline constexpr uint32_t kArrayFanout = (kPageBytes - sizeof(PageHeader)) / sizeof(DualPointer);
+inline constexpr uint32_t kArrayFanout = (kPageBytes - sizeof(ArrayPage)) / sizeof(DualPointer);
 inline constexpr uint32_t kMaxRecordsPerArrayLeaf = ~uint32_t{0};
 #endif
 
-struct ArrayInterior {
-  PageHeader header;
+struct ArrayInterior : ArrayPage {
   DualPointer children[kArrayFanout];
 };
 static_assert(sizeof(ArrayInterior) <= kPageBytes);
 
-struct ArrayLeaf {
-  PageHeader header;
-  std::byte data[kPageBytes - sizeof(PageHeader)];
+struct ArrayLeaf : ArrayPage {
+  std::byte data[kPageBytes - sizeof(ArrayPage)];
 
   RecordHead* record(uint64_t slot, uint32_t record_bytes) {
     DCHECK(record_bytes % 8 == 0 && record_bytes >= sizeof(RecordHead));

@@ -54,7 +54,8 @@ struct SequentialRecord {
 
 /// Data page of a list, filled from the front. The header's version word counts the records.
 struct SequentialPage {
-  static constexpr uint32_t kDataBytes = static_cast<uint32_t>(kPageBytes) - 64 - 24;
+  static constexpr uint32_t kDataBytes =
+      static_cast<uint32_t>(kPageBytes - sizeof(PageHeader)) - 24;
 
   PageHeader header;
   std::atomic<uint64_t> next;  // VolatilePointer word of the next data page

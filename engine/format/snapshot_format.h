@@ -14,7 +14,7 @@
 namespace atolldb {
 
 inline constexpr uint32_t kSnapshotFileMagic = 0x4e534c41;  // "ALSN"
-inline constexpr uint32_t kSnapshotFormatVersion = 2;
+inline constexpr uint32_t kSnapshotFormatVersion = 3;
 
 /// Page 0 of a snapshot file begins with this header. The rest of the page is zeros. The header is
 /// written last, so a file without it is incomplete: it is a leftover.
@@ -34,9 +34,10 @@ static_assert(sizeof(SnapshotFileHeader) == 56);
 /// Returns a hash of all constants that define where data lies in a page. A build with other
 /// constants cannot read the pages.
 inline uint32_t snapshot_layout_hash() {
-  constexpr std::array<uint32_t, 16> kConstants = {
+  constexpr std::array<uint32_t, 17> kConstants = {
       kPageBytes,
       sizeof(PageHeader),
+      sizeof(ArrayPage),
       sizeof(RecordHead),
       sizeof(DualPointer),
       kArrayFanout,

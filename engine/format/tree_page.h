@@ -9,11 +9,17 @@
 //  - Equal slices are always on the same page.
 //
 // Border page                                   Interior page
-//   0    PageHeader, ranges, twins (128 bytes)    0    the same 128 bytes
+//   0    PageHeader, range                        0    the same 128 bytes
+//   64   lock, heap begin, twins
 //   128  slices   u64[slot_capacity]              128  guide      u64[kInteriorGuides]
 //        offsets  u16[slot_capacity]                   separators u64[kInteriorCapacity]
 //        ... free ...                                  children   DualPointer[kInteriorCapacity]
 //        records, growing down from the end
+//
+// A look-up reads the first cache line, and not the second, unless the page has moved: version,
+// type, level, range, and the number of slots that locates the other arrays. An insert writes both:
+// the version in the first, lock and heap begin in the second. Threads that wait for the page lock
+// write the second line only, so readers of the page do not lose the first.
 #pragma once
 
 #include <algorithm>
@@ -26,6 +32,7 @@
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
 #include "shared/memory/page_header.h"
+#include "shared/sync/mcs_lock.h"
 
 namespace atolldb {
 
@@ -49,23 +56,28 @@ inline constexpr uint32_t kMaxSlotsOfOneSlice = 10;
 /// Upper limit of the number of slots of any border page. It sizes arrays with an entry per slot.
 inline constexpr uint32_t kBorderSlotBound = kMaxBorderSlots + kMaxSlotsOfOneSlice;
 
-struct TreePage {
+struct alignas(64) TreePage {
   PageHeader header;
-  uint64_t low;                    // smallest slice of the range
-  uint64_t high;                   // first slice after the range; meaningless if high_is_end
+  uint64_t low;   // smallest slice of the range
+  uint64_t high;  // first slice after the range; 0: the range has no end
+  // The second cache line.
+  McsWord lock;         // only system transactions take page locks
+  uint16_t heap_begin;  // border: offset of the lowest record byte; guarded by the page lock
+  uint16_t spare;
   std::atomic<uint64_t> twins[2];  // VolatilePointer words; equal if there is one successor
   uint64_t twin_fence;             // twins[1] holds slices >= twin_fence; stored before the twins
-  uint32_t high_is_end;
-  uint16_t slot_capacity;  // border pages only
-  uint16_t heap_begin;     // border: offset of the lowest record byte; guarded by the page lock
-  uint16_t sorted_count;   // interior: number of leading children whose separators ascend
-  uint16_t spare[3];
-  uint64_t spare2;
+  uint64_t spares[4];
 
-  bool contains(uint64_t slice) const { return slice >= low && (high_is_end != 0 || slice < high); }
-  bool same_range(const TreePage& other) const {
-    return low == other.low && high_is_end == other.high_is_end &&
-           (high_is_end != 0 || high == other.high);
+  bool high_is_end() const { return high == 0; }
+  /// Returns the last slice of the range. Wraps around if the range has no end.
+  uint64_t last() const { return high - 1; }
+  bool contains(uint64_t slice) const { return low <= slice && slice <= last(); }
+  bool same_range(const TreePage& other) const { return low == other.low && high == other.high; }
+  /// REQUIRES: no other thread can find the page. `end` is not used if `has_no_end`.
+  void set_range(uint64_t begin, uint64_t end, bool has_no_end) {
+    DCHECK(has_no_end || begin < end);
+    low = begin;
+    high = has_no_end ? 0 : end;
   }
   /// Returns the successor of a moved page for this slice, or null until the mover has set the
   /// twins.
@@ -87,6 +99,7 @@ struct TreePage {
   VolatilePointer self() const { return header.volatile_self(); }
 };
 static_assert(sizeof(TreePage) == 128);
+static_assert(offsetof(TreePage, high) + sizeof(uint64_t) == 64 && offsetof(TreePage, lock) == 64);
 
 /// Bytes per slot of a border page: slice and offset.
 inline constexpr uint32_t kSlotBytes = sizeof(uint64_t) + sizeof(uint16_t);
@@ -94,11 +107,19 @@ inline constexpr uint32_t kSlotBytes = sizeof(uint64_t) + sizeof(uint16_t);
 inline constexpr uint32_t kBorderUsableBytes = kPageBytes - sizeof(TreePage) - 8;
 
 struct BorderPage : TreePage {
+  /// Number of slots for which the slot arrays have room. Never changes.
+  uint32_t slot_capacity() const { return header.slots; }
+  /// REQUIRES: no other thread can find the page.
+  void set_slot_capacity(uint32_t slots) {
+    static_assert(kBorderSlotBound <= UINT8_MAX);
+    CHECK(slots <= kBorderSlotBound);
+    header.slots = static_cast<uint8_t>(slots);
+  }
   uint64_t* slices() { return reinterpret_cast<uint64_t*>(this + 1); }
   const uint64_t* slices() const { return reinterpret_cast<const uint64_t*>(this + 1); }
-  uint16_t* offsets() { return reinterpret_cast<uint16_t*>(slices() + slot_capacity); }
+  uint16_t* offsets() { return reinterpret_cast<uint16_t*>(slices() + slot_capacity()); }
   const uint16_t* offsets() const {
-    return reinterpret_cast<const uint16_t*>(slices() + slot_capacity);
+    return reinterpret_cast<const uint16_t*>(slices() + slot_capacity());
   }
   TreeRecord* record(uint32_t slot) {
     return reinterpret_cast<TreeRecord*>(reinterpret_cast<std::byte*>(this) + offsets()[slot]);
@@ -109,12 +130,12 @@ struct BorderPage : TreePage {
     return (static_cast<uint32_t>(sizeof(TreePage)) + slot_capacity * kSlotBytes + 7) & ~7u;
   }
   uint32_t free_bytes() const {
-    DCHECK(heap_begin >= heap_limit(slot_capacity) && heap_begin <= kPageBytes);
-    return heap_begin - heap_limit(slot_capacity);
+    DCHECK(heap_begin >= heap_limit(slot_capacity()) && heap_begin <= kPageBytes);
+    return heap_begin - heap_limit(slot_capacity());
   }
   bool has_room(uint32_t count, uint32_t record_bytes) const {
-    DCHECK(count <= slot_capacity);
-    return count < slot_capacity && free_bytes() >= record_bytes;
+    DCHECK(count <= slot_capacity());
+    return count < slot_capacity() && free_bytes() >= record_bytes;
   }
   /// Returns the number of slots that balances slot arrays and record heap for records of
   /// `record_bytes` on average.
@@ -133,10 +154,12 @@ struct InteriorPage : TreePage {
   uint64_t separators[kInteriorCapacity];  // separators[i] = low fence of child i
   DualPointer children[kInteriorCapacity];
 
+  /// Number of leading children whose separators ascend. Never changes.
+  uint32_t sorted_count() const { return header.slots; }
   /// Returns the slot of the child whose range has the largest start that is at most `slice`.
   /// Searches the first `count` slots.
   uint32_t find(uint64_t slice, uint32_t count) const {
-    const uint32_t sorted = std::min<uint32_t>(sorted_count, count);
+    const uint32_t sorted = std::min(sorted_count(), count);
     // `below` is 0 only if the page does not cover the slice. A descent checks the fences, and
     // leaves such a page.
     const uint32_t below = count_at_or_below(separators, guide, sorted, slice);
@@ -152,13 +175,14 @@ struct InteriorPage : TreePage {
   }
   /// Returns the start of the stride of sorted separators that `find` reads for `slice`.
   const uint64_t* stride_for(uint64_t slice) const {
-    return separators + stride_begin(guide, sorted_count, slice);
+    return separators + stride_begin(guide, sorted_count(), slice);
   }
-  /// Sets sorted_count and the guide. REQUIRES: the page is not published yet, and its first
+  /// Sets the sorted count and the guide. REQUIRES: the page is not published yet, and its first
   /// `count` separators ascend.
   void set_sorted(uint32_t count) {
     DCHECK(count <= kInteriorCapacity);
-    sorted_count = static_cast<uint16_t>(count);
+    static_assert(kInteriorCapacity <= UINT8_MAX);
+    header.slots = static_cast<uint8_t>(count);
     for (uint32_t i = kSearchStride; i < count; i += kSearchStride) {
       guide[i / kSearchStride - 1] = separators[i];
     }

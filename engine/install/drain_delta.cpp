@@ -222,7 +222,7 @@ class DeltaDrain {
         break;
       }
       range.high = page->high;
-      range.high_is_end = page->high_is_end != 0;
+      range.high_is_end = page->high_is_end();
       ++run;
     }
     return run;

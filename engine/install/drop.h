@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/format/page_lock_word.h"
 #include "engine/format/vid.h"
 #include "engine/hooks/mutants.h"
 #include "engine/mastertree/page_lock.h"
@@ -48,13 +49,14 @@ inline bool replace_cold(StorageControl& storage, DualPointer& pointer, Volatile
 }
 
 /// Raises the newest removed version of a page after a page below it was dropped (R8, R43).
-/// REQUIRES: the page lock is held.
-inline void raise_max_removed_vid(PageHeader& page, uint64_t version) {
-  DCHECK(page.lock.is_locked() && !page.version().is_moved());
+/// `Page` is ArrayPage or TreePage. REQUIRES: the page lock is held.
+template <typename Page>
+void raise_max_removed_vid(Page& page, uint64_t version) {
+  DCHECK(page.lock.is_locked() && !page.header.version().is_moved());
   if (fault::max_removed_vid_forgets_elided) return;
   // Relaxed: readers hold the same lock, or use the value as a hint.
-  if (page.max_removed_vid.load(std::memory_order_relaxed) < version) {
-    page.max_removed_vid.store(version, std::memory_order_relaxed);
+  if (page.header.max_removed_vid.load(std::memory_order_relaxed) < version) {
+    page.header.max_removed_vid.store(version, std::memory_order_relaxed);
   }
 }
 
@@ -94,7 +96,7 @@ class RecordLocks {
   /// Returns false if another thread holds the lock. REQUIRES: the lock of the record's page is
   /// held.
   bool try_lock(RecordHead* record) {
-    DCHECK(page_of(record)->lock.is_locked());
+    DCHECK(lock_of(page_of(record))->is_locked());
     CHECK(count_ < kMost);
     if (is_locking_ && !worker_.locker().try_lock(record->lock)) return false;
     records_[count_++] = record;

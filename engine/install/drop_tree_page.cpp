@@ -160,9 +160,9 @@ class DropSet {
   }
 
   bool add_records(BorderPage* page) {
-    DCHECK(locks_ == Locks::no || page->header.lock.is_locked());
+    DCHECK(locks_ == Locks::no || page->lock.is_locked());
     const uint32_t count = page->header.version().count();
-    DCHECK(count <= page->slot_capacity);
+    DCHECK(count <= page->slot_capacity());
     record_count_ += count;
     if (record_count_ > kMaxDroppedRecords) return false;
     for (uint32_t slot = 0; slot < count; ++slot) {
@@ -182,7 +182,7 @@ class DropSet {
   }
 
   bool add_children(InteriorPage* page) {
-    DCHECK(locks_ == Locks::no || page->header.lock.is_locked());
+    DCHECK(locks_ == Locks::no || page->lock.is_locked());
     const uint32_t count = page->header.version().count();
     DCHECK(count > 0 && count <= kInteriorCapacity);
     for (uint32_t i = 0; i < count; ++i) {
@@ -247,10 +247,10 @@ class DropSet {
 void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page,
             uint64_t version, bool has_delta) {
   const PageVersion before = page->header.version();
-  DCHECK(page->header.lock.is_locked() && !before.is_moved());
+  DCHECK(page->lock.is_locked() && !before.is_moved());
   DCHECK(link_leads_to(link, page));
   page->header.set_version(before.with_status(PageVersion::kMoved | PageVersion::kDropped));
-  raise_max_removed_vid(link.holder->header, version);
+  raise_max_removed_vid(*link.holder, version);
   reach(SyncPoint::dropping);
   std::atomic<uint64_t>& snapshot = link.pointer->snapshot_word;
   const uint64_t stored = snapshot.load(std::memory_order_relaxed);

@@ -18,7 +18,7 @@ namespace atolldb {
 namespace {
 
 // A leaf's records are all locked at once. The bound holds even for records without payload.
-static_assert((kPageBytes - sizeof(PageHeader)) / sizeof(RecordHead) <= RecordLocks::kMost);
+static_assert((kPageBytes - sizeof(ArrayPage)) / sizeof(RecordHead) <= RecordLocks::kMost);
 
 /// Installs a snapshot in one array. The installer addresses pages by level and number, so that it
 /// can find them again after each `enter`. The root is number 0 of the top level and is never
@@ -193,7 +193,7 @@ class ArrayInstaller {
       ScopedLock parent_lock;
       ScopedLock leaf_lock;
       RecordLocks record_locks(worker_);
-      if (!lock_pages(parent.header, parent_lock, leaf->header, leaf_lock) ||
+      if (!lock_pages(parent, parent_lock, *leaf, leaf_lock) ||
           !try_lock_records(*leaf, record_locks)) {
         ++report_.busy;
         return;
@@ -227,7 +227,7 @@ class ArrayInstaller {
     {
       ScopedLock parent_lock;
       ScopedLock page_lock;
-      if (!lock_pages(parent->header, parent_lock, page->header, page_lock)) {
+      if (!lock_pages(*parent, parent_lock, *page, page_lock)) {
         ++report_.busy;
         return Status::ok;
       }
@@ -244,9 +244,9 @@ class ArrayInstaller {
   /// Locks two pages. Returns false if another thread holds a lock. It waits for a lock only if the
   /// array is divided and `parent` is the root: installers of other parts lock the root often. This
   /// thread then holds no other lock.
-  bool lock_pages(PageHeader& parent, ScopedLock& parent_lock, PageHeader& page,
+  bool lock_pages(ArrayPage& parent, ScopedLock& parent_lock, ArrayPage& page,
                   ScopedLock& page_lock) {
-    const bool waits = parent.level == top_ && is_divided_;
+    const bool waits = parent.header.level == top_ && is_divided_;
     const bool is_locked =
         waits ? parent_lock.lock(worker_, parent.lock, worker_.name_of(&parent.lock))
               : parent_lock.try_lock(worker_, parent.lock);
@@ -307,7 +307,7 @@ class ArrayInstaller {
   void unlink(ArrayInterior& parent, DualPointer& pointer, VolatilePointer word, uint64_t highest) {
     // Only this installer drops pages of its part, so the pointer still leads to the page.
     DCHECK(pointer.load_acquire() == word && !word.is_null());
-    raise_max_removed_vid(parent.header, highest);
+    raise_max_removed_vid(parent, highest);
     ++report_.dropped;
     // Release pairs with `load_both`: a reader that loads the null word also sees the snapshot
     // word, and that the records have moved.

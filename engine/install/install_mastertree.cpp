@@ -253,8 +253,8 @@ class TreeInstaller {
     for (uint32_t i = path.size; i-- > 1;) {
       const InteriorPage& page = *path.steps[i].page;
       const bool is_last = path.range.high_is_end
-                               ? page.high_is_end != 0
-                               : page.high_is_end == 0 && page.high == path.range.high;
+                               ? page.high_is_end()
+                               : !page.high_is_end() && page.high == path.range.high;
       if ((is_last || walk.is_seam) && walk.owns(range_of(page)))
         drop(walk, path.steps[i].link, path.steps[i].page);
     }
@@ -271,7 +271,7 @@ class TreeInstaller {
   BorderSurvey survey_of(BorderPage* page) {
     BorderSurvey survey;
     const PageVersion version = page->header.version();
-    DCHECK(version.count() <= page->slot_capacity);
+    DCHECK(version.count() <= page->slot_capacity());
     const EpochBlock& epochs = worker_.view().control->epochs;
     survey.is_covered = is_removed_in_snapshot(
         page->header.max_removed_vid.load(std::memory_order_relaxed), task_.epoch);
@@ -297,7 +297,7 @@ class TreeInstaller {
     const auto current = static_cast<uint32_t>(path.link.pointer - parent.children);
     prefetch_walk([&](uint32_t distance) -> BorderPage* {
       // Children after the sorted ones are in no order, but they are few.
-      if (current + distance >= parent.sorted_count) return nullptr;
+      if (current + distance >= parent.sorted_count()) return nullptr;
       const VolatilePointer word = parent.children[current + distance].load_acquire();
       if (word.is_null()) return nullptr;
       return border_page(tree_page(worker_.view().resolve(word.thawed())));
@@ -362,7 +362,7 @@ class TreeInstaller {
     for (size_t i = 0; i + 1 < pieces.size(); ++i) {
       const PageVersion version = page->header.version();
       const uint32_t count = version.count();
-      if (count == kInteriorCapacity || count - page->sorted_count >= kInteriorTail) return false;
+      if (count == kInteriorCapacity || count - page->sorted_count() >= kInteriorTail) return false;
       DualPointer& pointer = page->children[slot];
       DualPointer& rest = page->children[count];
       const uint64_t old = pointer.snapshot_word.load(std::memory_order_relaxed);
@@ -392,7 +392,7 @@ class TreeInstaller {
   /// layers, and drops their roots.
   Status install_layers(LayerWalk& walk, BorderPage* page, Step& step) {
     const uint32_t count = page->header.version().count();
-    DCHECK(page->is_border() && count <= page->slot_capacity);
+    DCHECK(page->is_border() && count <= page->slot_capacity());
     std::vector<Layer> layers;
     for (uint32_t slot = 0; slot < count; ++slot) {
       TreeRecord* record = page->record(slot);

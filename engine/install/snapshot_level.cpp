@@ -36,7 +36,7 @@ Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t le
   for (uint32_t i = 0; i < count; ++i) {
     const bool is_last = i + 1 == count;
     const SliceRange child{page->separators[i], is_last ? page->high : page->separators[i + 1],
-                           is_last && page->high_is_end != 0};
+                           is_last && page->high_is_end()};
     if (!overlap(child, range)) continue;
     children.push_back(
         {child, SnapshotPointer(page->children[i].snapshot_word.load(std::memory_order_relaxed))});

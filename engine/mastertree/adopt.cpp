@@ -35,7 +35,7 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
   InteriorPage* parent = interior_page(link.holder);
   const PageVersion version = parent->header.version();
   const uint32_t count = version.count();
-  if (count == kInteriorCapacity || count - parent->sorted_count >= kInteriorTail) {
+  if (count == kInteriorCapacity || count - parent->sorted_count() >= kInteriorTail) {
     rebuild_interior(worker, parent);
     return;
   }
@@ -115,7 +115,7 @@ void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
                                     {page->low, fence, false}, max_removed_vid);
   copy.write(left, 0, middle);
   InteriorPage* right = new_interior(worker, tree_of(*page), header.layer, header.level,
-                                     {fence, page->high, page->high_is_end != 0}, max_removed_vid);
+                                     {fence, page->high, page->high_is_end()}, max_removed_vid);
   copy.write(right, middle, count);
   page->header.set_version(version.with_status(PageVersion::kMoved));
   page->set_twins(left->self(), right->self(), fence);

@@ -27,12 +27,9 @@ TreePage* new_page(WorkerContext& worker, TreeName tree, PageType type, uint8_t 
   header->layer = layer;
   header->level = level;
   header->max_removed_vid.store(max_removed_vid, std::memory_order_relaxed);
-  header->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
   header->version_word.store(PageVersion::make(0, 0, PageVersion::kAscending).word(),
                              std::memory_order_relaxed);
-  page->low = range.low;
-  page->high = range.high;
-  page->high_is_end = range.high_is_end ? 1 : 0;
+  page->set_range(range.low, range.high, range.high_is_end);
   return page;
 }
 }  // namespace
@@ -42,7 +39,7 @@ BorderPage* new_border(WorkerContext& worker, TreeName tree, uint8_t layer, cons
   TreePage* page =
       new_page(worker, tree, PageType::mastertree_border, layer, 0, range, max_removed_vid);
   DCHECK(BorderPage::heap_limit(slot_capacity) <= kPageBytes);
-  page->slot_capacity = static_cast<uint16_t>(slot_capacity);
+  border_page(page)->set_slot_capacity(slot_capacity);
   page->heap_begin = static_cast<uint16_t>(kPageBytes);
   return border_page(page);
 }
@@ -176,8 +173,8 @@ TreeRecord* raise_record(BorderPage* to, uint32_t count, uint64_t slice, BorderP
 }
 
 void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count) {
-  DCHECK(to->slot_capacity == from->slot_capacity);
-  DCHECK(count <= from->slot_capacity && to->heap_begin == kPageBytes);
+  DCHECK(to->slot_capacity() == from->slot_capacity());
+  DCHECK(count <= from->slot_capacity() && to->heap_begin == kPageBytes);
   to->heap_begin = from->heap_begin;
   std::memcpy(to->slices(), from->slices(), count * sizeof(uint64_t));
   std::memcpy(to->offsets(), from->offsets(), count * sizeof(uint16_t));

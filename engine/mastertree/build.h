@@ -19,7 +19,7 @@ struct SliceRange {
 };
 
 inline SliceRange range_of(const TreePage& page) {
-  return {page.low, page.high, page.high_is_end != 0};
+  return {page.low, page.high, page.high_is_end()};
 }
 
 /// The tree that a page belongs to.

@@ -39,7 +39,7 @@ class CopiedRecords {
   void copy(BorderPage& from, SnapshotPointer name, uint32_t first, uint32_t count,
             bool has_payloads) {
     DCHECK(!name.is_null() && count != 0 && (has_payloads || count == 1));
-    DCHECK(first + count <= from.slot_capacity || fault::keep_scanned_pages);
+    DCHECK(first + count <= from.slot_capacity() || fault::keep_scanned_pages);
     const auto* const source = reinterpret_cast<const std::byte*>(&from);
     if (name != name_) std::memcpy(bytes_.data(), source, sizeof(TreePage));
     name_ = name;

@@ -199,7 +199,7 @@ void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVer
   frame.cold = cold;
   frame.page_low = page->low;
   frame.page_high = page->high;
-  frame.page_high_is_end = page->high_is_end != 0;
+  frame.page_high_is_end = page->high_is_end();
   frame.version = version;
   frame.tombstones = 0;
 }

@@ -231,7 +231,7 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
                    const LayerKey& key, bool may_wait) {
   const uint32_t count = version.count();
   const uint64_t* slices = page->slices();
-  DCHECK(page->is_border() && count <= page->slot_capacity);
+  DCHECK(page->is_border() && count <= page->slot_capacity());
   SlotView view;
   uint32_t slot = version.is_ascending() ? find_lower_bound(slices, count, key.slice)
                                          : find_equal(slices, 0, count, key.slice);

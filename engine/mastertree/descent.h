@@ -29,7 +29,7 @@ struct Link {
 inline bool is_sound(const TreePage* page, PageVersion version) {
   if (page->is_border()) {
     return page->header.type == PageType::mastertree_border &&
-           version.count() <= page->slot_capacity;
+           version.count() <= static_cast<const BorderPage*>(page)->slot_capacity();
   }
   return page->header.type == PageType::mastertree_interior && version.count() != 0 &&
          version.count() <= kInteriorCapacity;
@@ -39,8 +39,8 @@ inline Link root_link(StorageControl& storage) { return {&storage.root, nullptr}
 
 /// Returns the slice range that the worker's memo stores for a page.
 inline PageMemo::Range range_in_memo(const TreePage* page) {
-  DCHECK(page->high_is_end != 0 || page->low < page->high);
-  return {page->low, page->high_is_end != 0 ? ~uint64_t{0} : page->high - 1};
+  DCHECK(page->high_is_end() || page->low < page->high);
+  return {page->low, page->last()};
 }
 
 /// A pointer with a null volatile word, at which a descent has ended: the tree is empty, or the

@@ -93,7 +93,7 @@ class Fold {
     const std::span<TreePage* const> pages = locks_.pages();
     CHECK(kept_count_ <= locks_.record_count() && pages.size() > 1);
     const TreePage* last = pages.back();
-    const SliceRange range{pages[0]->low, last->high, last->high_is_end != 0};
+    const SliceRange range{pages[0]->low, last->high, last->high_is_end()};
     return new_border_with(worker_, {tree_of(*pages[0]), pages[0]->header.layer, range},
                            std::span(kept_).first(kept_count_), locks_.max_removed_vid());
   }
@@ -125,7 +125,7 @@ class Fold {
 
 FoldContent fold_content_of(WorkerContext& worker, BorderPage* page, PageVersion version,
                             uint64_t epoch) {
-  DCHECK(page->header.is_delta != 0 && version.count() <= page->slot_capacity);
+  DCHECK(page->header.is_delta != 0 && version.count() <= page->slot_capacity());
   const EpochBlock& epochs = worker.view().control->epochs;
   FoldContent content;
   content.records = version.count();

@@ -46,8 +46,8 @@ class Inspector {
     TreePage* tree = tree_page(view_.resolve(pointer.thawed()));
     const PageVersion version = tree->header.version();
     if (level >= 0 && tree->header.level != level) return wrong(tree, "wrong level");
-    if (!tree->header.lock.is_unused()) return wrong(tree, "page lock in use");
-    if (tree->low > range.low || (range.high_is_end && tree->high_is_end == 0)) {
+    if (!tree->lock.is_unused()) return wrong(tree, "page lock in use");
+    if (tree->low > range.low || (range.high_is_end && !tree->high_is_end())) {
       return wrong(tree, "range does not cover its slot");
     }
     if (version.is_moved()) return twins(tree, range);
@@ -64,7 +64,7 @@ class Inspector {
     const std::string problem =
         page(left, {tree->low, tree->twin_fence, false}, tree->header.level);
     if (!problem.empty()) return problem;
-    return page(right, {tree->twin_fence, tree->high, tree->high_is_end != 0}, tree->header.level);
+    return page(right, {tree->twin_fence, tree->high, tree->high_is_end()}, tree->header.level);
   }
 
   std::string interior(InteriorPage* tree, PageVersion version, const SliceRange& range) {
@@ -90,7 +90,7 @@ class Inspector {
       const bool last = i + 1 == children.size();
       const SliceRange expected{children[i].separator,
                                 last ? tree->high : children[i + 1].separator,
-                                last && tree->high_is_end != 0};
+                                last && tree->high_is_end()};
       const std::string problem = page(children[i].pointer, expected, tree->header.level - 1);
       if (!problem.empty()) return problem;
     }

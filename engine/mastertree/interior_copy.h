@@ -35,12 +35,12 @@ class InteriorCopy {
 
   /// Freezes every word of the page. REQUIRES: the page is locked and not moved.
   explicit InteriorCopy(InteriorPage* page) : size_(page->header.version().count()) {
-    DCHECK(page->header.lock.is_locked() && !page->header.version().is_moved());
+    DCHECK(page->lock.is_locked() && !page->header.version().is_moved());
     DCHECK(size_ <= kInteriorCapacity);
     for (uint32_t i = 0; i < size_; ++i) {
       children_[i] = {page->separators[i], freeze(page->children[i]),
                       page->children[i].snapshot_word.load(std::memory_order_relaxed),
-                      i >= page->sorted_count};
+                      i >= page->sorted_count()};
     }
     insertion_sort(children_.data(), size_,
                    [](const Child& a, const Child& b) { return a.separator < b.separator; });

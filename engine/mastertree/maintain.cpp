@@ -93,7 +93,7 @@ bool remove_tombstones(WorkerContext& worker, StorageControl& storage, const Hin
     // page with that slot.
     const BorderView above_root = find_border(worker, storage, root, hint.slice);
     if (above_root.page == nullptr || above_root.page->low != 0 ||
-        above_root.page->high_is_end == 0) {
+        !above_root.page->high_is_end()) {
       return false;
     }
     push_tombstone_hint(worker, root.holder, prefix.first(prefix.size() - 8),

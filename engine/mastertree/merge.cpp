@@ -115,7 +115,7 @@ class Merge {
         tree_page(worker_.view().resolve(parent_->children[order_[first_]].load_acquire()));
     const TreePage* high_page =
         tree_page(worker_.view().resolve(parent_->children[order_[last_ - 1]].load_acquire()));
-    const SliceRange range{low_page->low, high_page->high, high_page->high_is_end != 0};
+    const SliceRange range{low_page->low, high_page->high, high_page->high_is_end()};
     DCHECK(range.high_is_end || range.low < range.high);
     uint64_t max_removed_vid = 0;
     for (uint32_t i = 0; i < page_count_; ++i) {

@@ -317,7 +317,7 @@ class Pack {
     const std::span<TreePage* const> old_pages = locks_.pages();
     const TreePage& front = *old_pages.front();
     const TreePage& back = *old_pages.back();
-    DCHECK(front.low < back.high || back.high_is_end != 0);
+    DCHECK(front.low < back.high || back.high_is_end());
     std::array<uint64_t, kMaxPackedPages> fences{};  // before each page but the first
     for (uint32_t i = 1; i < new_count_; ++i) fences[i] = fence_before(cuts_[i]);
     if (request_.makes_room()) remove_new_record();
@@ -325,7 +325,7 @@ class Pack {
     for (uint32_t i = 0; i < new_count_; ++i) {
       const bool is_last = i + 1 == new_count_;
       range.high = is_last ? back.high : fences[i + 1];
-      range.high_is_end = is_last && back.high_is_end != 0;
+      range.high_is_end = is_last && back.high_is_end();
       const uint32_t promised = range.contains(request_.slice) ? request_.new_record_bytes : 0;
       BorderPage* const page =
           new_border_with(worker_, {tree_of(front), front.header.layer, range},
@@ -437,7 +437,7 @@ Status spread_around(Transaction& txn, StorageControl& storage, uint64_t slice,
   // R103: each old page is followed by all new pages that have a part of its range.
   const auto ends_before = [](const PageVersionEntry& entry, const PageVersionEntry& next) {
     const TreePage& page = *tree_page(entry.page);
-    return page.high_is_end == 0 && page.high <= tree_page(next.page)->low;
+    return !page.high_is_end() && page.high <= tree_page(next.page)->low;
   };
   uint32_t first = 0;
   for (const PageVersionEntry& old : std::span(run.old_pages).first(run.old_count)) {

@@ -21,11 +21,11 @@ inline UniversalName root_lock_name(const StorageControl& storage) {
 
 /// Returns the universal name of a page's lock.
 inline UniversalName lock_name(const TreePage* page) {
-  return UniversalName::make(page->self(), offsetof(PageHeader, lock));
+  return UniversalName::make(page->self(), offsetof(TreePage, lock));
 }
 /// Returns whether the worker holds the lock of the page.
 inline bool holds_page(const WorkerContext& worker, const TreePage* page) {
-  return worker.holds(page->header.lock);
+  return worker.holds(page->lock);
 }
 
 /// Lock of a page, a record or a storage root, released by the destructor.
@@ -57,14 +57,12 @@ class ScopedLock {
     return hold(worker, word);
   }
   bool lock_page(WorkerContext& worker, TreePage* page) {
-    return lock(worker, page->header.lock, lock_name(page));
+    return lock(worker, page->lock, lock_name(page));
   }
-  bool try_lock_page(WorkerContext& worker, TreePage* page) {
-    return try_lock(worker, page->header.lock);
-  }
+  bool try_lock_page(WorkerContext& worker, TreePage* page) { return try_lock(worker, page->lock); }
   /// Tries to take the lock that guards changes of the link's word.
   bool try_lock_holder(WorkerContext& worker, StorageControl& storage, const Link& link) {
-    return try_lock(worker, link.holder != nullptr ? link.holder->header.lock : storage.root_lock);
+    return try_lock(worker, link.holder != nullptr ? link.holder->lock : storage.root_lock);
   }
   void unlock() {
     if (word_ == nullptr) return;
@@ -89,7 +87,7 @@ class ScopedLock {
 /// Returns whether the holder is still in place and its word still leads to `page`. REQUIRES: the
 /// holder's lock is held.
 inline bool link_leads_to(const Link& link, const TreePage* page) {
-  DCHECK(link.holder == nullptr || link.holder->header.lock.is_locked());
+  DCHECK(link.holder == nullptr || link.holder->lock.is_locked());
   if (link.holder != nullptr && link.holder->header.version().is_moved()) return false;
   return link.pointer->load_acquire() == page->self();
 }

@@ -37,13 +37,14 @@ inline void prefetch_lines(const void* begin, const void* end) {
 inline constexpr uint32_t kScannedLines = 8;
 
 /// Prefetches the header of a page, and the first slices of a border page or the guide of an
-/// interior page.
+/// interior page. The second line of a border page is for inserts. Look-ups do not need that line.
 inline void prefetch_page_start(const TreePage* page, bool is_border) {
-  constexpr uint32_t kInteriorLines = (sizeof(TreePage) + sizeof(InteriorPage::guide)) / kLineBytes;
   if (is_border) {
     prefetch_lines<kScannedLines>(page);
   } else {
-    prefetch_lines<kInteriorLines>(page);
+    const auto* interior = static_cast<const InteriorPage*>(page);
+    __builtin_prefetch(page);
+    prefetch_lines(interior->guide, interior->separators);
   }
 }
 
@@ -63,9 +64,9 @@ inline void prefetch_scanned_page(const PageHeader* page) {
 /// visits `distance` pages later, or null.
 template <typename Next>
 void prefetch_walk(Next&& next) {
-  if (const BorderPage* page = next(3)) prefetch_lines(page, page + 1);
+  if (const BorderPage* page = next(3)) prefetch_lines<sizeof(TreePage) / kLineBytes>(page);
   if (const BorderPage* page = next(2); page != nullptr && page->is_border()) {
-    prefetch_lines(page->slices(), page->offsets() + page->slot_capacity);
+    prefetch_lines(page->slices(), page->offsets() + page->slot_capacity());
   }
   if (BorderPage* page = next(1); page != nullptr && page->is_border()) {
     const uint32_t count = page->header.version().count();

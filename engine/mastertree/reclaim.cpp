@@ -49,7 +49,7 @@ void reclaim_layer(WorkerContext& worker, StorageControl& storage, const Link& l
 bool reclaim_border(WorkerContext& worker, StorageControl& storage, BorderPage* page) {
   const PageVersion version = page->header.version();
   if (version.is_moved()) return false;
-  DCHECK(version.count() <= page->slot_capacity);
+  DCHECK(version.count() <= page->slot_capacity());
   for (uint32_t slot = 0; slot < version.count(); ++slot) {
     TreeRecord* record = page->record(slot);
     if (!record->head.load_acquire().is_next_layer()) continue;

@@ -64,7 +64,7 @@ class RunReplacement {
 
  private:
   static void mark_moved(TreePage* page) {
-    DCHECK(page->header.lock.is_locked());
+    DCHECK(page->lock.is_locked());
     page->header.set_version(page->header.version().with_status(PageVersion::kMoved));
   }
 

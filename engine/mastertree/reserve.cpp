@@ -97,12 +97,8 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedL
 Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, PageVersion after,
                        ScopedLock& page_lock) {
   DCHECK(holds_page(txn.worker(), page));
-  DCHECK(after.count() > before.count() && after.count() <= page->slot_capacity);
+  DCHECK(after.count() > before.count() && after.count() <= page->slot_capacity());
   page->header.set_version(after);
-  const auto node = static_cast<uint16_t>(txn.worker().node());
-  if (page->header.last_modifier.load(std::memory_order_relaxed) != node) {
-    page->header.last_modifier.store(node, std::memory_order_relaxed);
-  }
   if (!fault::sets_under_page_lock) page_lock.unlock();
   txn.count_reservation();
   return txn.page_changed(&page->header, before, after);
@@ -390,7 +386,7 @@ Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const By
   const uint32_t count = before.count();
   if (!may_change(before)) return Status::ok;
   if (!before.is_ascending()) return Status::ok;
-  DCHECK(count <= page->slot_capacity && page->contains(first));
+  DCHECK(count <= page->slot_capacity() && page->contains(first));
   uint64_t last = count == 0 ? 0 : page->slices()[count - 1];
   reserved = reserved_vid(worker);
   for (; done < keys.size(); ++done) {

@@ -32,7 +32,7 @@ BorderPage* only_page_below(WorkerContext& worker, TreeRecord* record) {
 
 TreeRecord* lone_record_of(BorderPage* root) {
   const PageVersion version = root->header.version();
-  DCHECK(root->low == 0 && root->high_is_end != 0);
+  DCHECK(root->low == 0 && root->high_is_end());
   if (version.is_moved() || version.count() != 1) return nullptr;
   TreeRecord* lone = root->record(0);
   const Vid vid = lone->head.load_acquire();
@@ -243,7 +243,7 @@ class Restructuring {
     const PageVersion version = root->header.version();
     if (version.is_moved()) return false;
     if (version.count() != 0 && !fault::drop_layer_with_keys) return false;
-    DCHECK(root->low == 0 && root->high_is_end != 0);
+    DCHECK(root->low == 0 && root->high_is_end());
     freeze(*record->next_layer());
     max_removed_vid_ = std::max(max_removed_vid_, max_removed_vid_of(*root));
     dropped_layers_[dropped_count_++] = root;
@@ -314,7 +314,7 @@ class Restructuring {
     }
     const Vid vid(lone->head.vid.load(std::memory_order_relaxed));
     if (vid.is_next_layer() || vid.is_deleted() || raised_bytes(lone) > item.bytes) return false;
-    DCHECK(root->low == 0 && root->high_is_end != 0 && dropped_count_ < dropped_layers_.size());
+    DCHECK(root->low == 0 && root->high_is_end() && dropped_count_ < dropped_layers_.size());
     freeze(link);
     // From now on the successor may get keys whose tombstones the layer has elided (R43).
     max_removed_vid_ = std::max(max_removed_vid_, max_removed_vid_of(*root));
@@ -392,7 +392,7 @@ class Restructuring {
   /// Divides a page of hashes in the middle of its range. Entries of the directory begin there.
   bool choose_middle_of_range(uint32_t& middle, uint64_t& fence) const {
     if (!is_page_of_hashes()) return false;
-    const uint64_t last = page_->high_is_end != 0 ? ~uint64_t{0} : page_->high - 1;
+    const uint64_t last = page_->last();
     DCHECK(page_->low <= last);
     fence = page_->low + (last - page_->low) / 2 + 1;
     middle = 0;
@@ -435,7 +435,7 @@ class Restructuring {
   BorderPage* copy(uint32_t first, uint32_t last, const SliceRange& range) {
     if (takes_all_as_they_lie(first, last) && !range.contains(request_.new_slice)) {
       BorderPage* to = new_border(worker_, tree_of(*page_), page_->header.layer, range,
-                                  page_->slot_capacity, max_removed_vid_);
+                                  page_->slot_capacity(), max_removed_vid_);
       copy_all_records(to, page_, count_);
       to->header.set_version(PageVersion::make(0, count_, PageVersion::kAscending));
       return to;
@@ -505,7 +505,7 @@ class Restructuring {
     DCHECK(middle == 0 || items_[middle - 1].slice < fence);
     DCHECK(middle == size_ || fence <= items_[middle].slice);
     BorderPage* left = copy(0, middle, {page_->low, fence, false});
-    BorderPage* right = copy(middle, size_, {fence, page_->high, page_->high_is_end != 0});
+    BorderPage* right = copy(middle, size_, {fence, page_->high, page_->high_is_end()});
     // Loads the versions here, before other threads can find and change the new pages.
     successors[0] = {&left->header, left->header.version()};
     successors[1] = {&right->header, right->header.version()};

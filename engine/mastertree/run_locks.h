@@ -39,7 +39,7 @@ class RunLocks {
   /// Locks the page that holds the link to the parent. Returns false if the link leads to another
   /// page. Callers take this lock late, because many parents share it.
   bool lock_holder(const Link& link, const InteriorPage* parent) {
-    DCHECK(parent->header.lock.is_locked());
+    DCHECK(parent->lock.is_locked());
     return holder_lock_.try_lock_holder(worker_, storage_, link) && link_leads_to(link, parent);
   }
 
@@ -56,7 +56,7 @@ class RunLocks {
     pages_[page_count_++] = page;
     DCHECK(page_count_ == 1 || pages_[page_count_ - 2]->high == page->low);
     const PageVersion version = page->header.version();
-    CHECK(version.count() <= border_page(page)->slot_capacity);
+    CHECK(version.count() <= border_page(page)->slot_capacity());
     max_removed_vid_ = std::max(max_removed_vid_, max_removed_vid_of(*page));
     return version.is_moved() ? nullptr : border_page(page);
   }
@@ -64,7 +64,7 @@ class RunLocks {
   /// Locks a record of a locked page. Returns false if it is locked, or if there are too many.
   bool lock_record(TreeRecord* record) {
     if (record_count_ == kMaxRecords) return false;
-    DCHECK(page_of(record)->lock.is_locked());
+    DCHECK(tree_page(page_of(record))->lock.is_locked());
     if (!worker_.locker().try_lock(record->head.lock)) return false;
     records_[record_count_++] = record;
     return true;

@@ -17,7 +17,7 @@ namespace {
 /// Returns whether the scan ends in the range of this page. False if the scan has no bound.
 bool ends_within(const InteriorPage& page, const ScanAhead& ahead) {
   if (!ahead.is_forward) return ahead.end != 0 && page.low <= ahead.end;
-  return page.high_is_end != 0 ? ahead.end != ~uint64_t{0} : ahead.end < page.high;
+  return page.high_is_end() ? ahead.end != ~uint64_t{0} : ahead.end < page.high;
 }
 
 /// Reads the page `pointer`, the child in `slot` of a page of level 1, together with the children
@@ -29,7 +29,7 @@ bool ends_within(const InteriorPage& page, const ScanAhead& ahead) {
                                     const ScanAhead& ahead) {
   DCHECK(parent.header.level == 1 && slot < parent.header.version().count());
   constexpr uint32_t kMostAhead = kPagesPerRead - 1;
-  const uint32_t sorted = std::min<uint32_t>(parent.sorted_count, parent.header.version().count());
+  const uint32_t sorted = std::min(parent.sorted_count(), parent.header.version().count());
   uint64_t reached = parent.separators[slot];
   const uint32_t after = count_at_or_below(parent.separators, parent.guide, sorted, reached);
   const uint32_t before = after - (slot < sorted ? 1 : 0);  // number of children before this one

@@ -55,7 +55,8 @@ bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at)
   auto* record = reinterpret_cast<TreeRecord*>(head);
   TreePage* page = tree_page(page_of(record));
   StorageControl& storage = worker.view().control->storage(page->header.storage_id);
-  DCHECK(record->head.slot < page->slot_capacity && record->head.remainder != kRemainderNextLayer);
+  DCHECK(record->head.slot < border_page(page)->slot_capacity() &&
+         record->head.remainder != kRemainderNextLayer);
   // Rebuilds the key from slice, remainder and suffix, which a move never changes.
   std::byte key_bytes[8 + kMaxTreeKeyBytes];
   put_slice(border_page(page)->slices()[record->head.slot], key_bytes);

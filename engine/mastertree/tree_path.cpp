@@ -16,7 +16,7 @@ ChildRanges::ChildRanges(const InteriorPage& page, uint32_t count) : page_(page)
 SliceRange ChildRanges::range(uint32_t position) const {
   DCHECK(position < size_);
   const uint64_t low = page_.separators[order_[position]];
-  if (position + 1 == size_) return {low, page_.high, page_.high_is_end != 0};
+  if (position + 1 == size_) return {low, page_.high, page_.high_is_end()};
   return {low, page_.separators[order_[position + 1]], false};
 }
 
@@ -24,7 +24,7 @@ namespace {
 
 /// Returns the range of the child in `slot`. `count`: the number of children.
 SliceRange range_around(const InteriorPage& page, uint32_t count, uint32_t slot) {
-  SliceRange range{page.separators[slot], page.high, page.high_is_end != 0};
+  SliceRange range{page.separators[slot], page.high, page.high_is_end()};
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t separator = page.separators[i];
     if (separator <= range.low || (!range.high_is_end && separator >= range.high)) continue;

@@ -22,7 +22,6 @@ Page* new_page(WorkerContext& worker, uint32_t storage_id, uint8_t level) {
   header->type = PageType::sequential;
   header->storage_id = storage_id;
   header->level = level;
-  header->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
   return reinterpret_cast<Page*>(header);
 }
 

@@ -20,7 +20,7 @@ namespace {
 /// a thread that takes it for the name in its hint sees that the page is one of a snapshot.
 void store_in_frame(PageHeader* frame, const std::byte* from) {
   const auto* const page = reinterpret_cast<const PageHeader*>(from);
-  constexpr size_t kRest = offsetof(PageHeader, lock);
+  constexpr size_t kRest = offsetof(PageHeader, max_removed_vid);
   std::memcpy(reinterpret_cast<std::byte*>(frame) + kRest, from + kRest, kPageBytes - kRest);
   frame->version_word.store(page->version_word.load(std::memory_order_relaxed),
                             std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "engine/format/page_lock_word.h"
 #include "engine/format/snapshot_format.h"
 #include "engine/format/stand_in.h"
 #include "shared/base/check.h"
@@ -53,7 +54,8 @@ struct SnapshotWriter::State {
     const uint64_t first = pages - buffered;
     for (uint32_t slot = first == 0 ? 1 : 0; slot < buffered; ++slot) {
       CHECK(page(slot)->self == pointer_to(first + slot).word());
-      CHECK(page(slot)->is_snapshot == 1 && page(slot)->lock.is_unused());
+      const McsWord* const lock = lock_of(page(slot));
+      CHECK(page(slot)->is_snapshot == 1 && (lock == nullptr || lock->is_unused()));
       page(slot)->check = check_of(*page(slot));
     }
     ATOLL_TRY(file->grow(pages * kPageBytes));

@@ -27,7 +27,7 @@ void copy_page(PageHeader* to, const PageHeader* from) {
                                                     reinterpret_cast<const std::byte*>(from));
   to->version_word.store(from->version_word.load(std::memory_order_relaxed),
                          std::memory_order_relaxed);
-  constexpr size_t kRest = offsetof(PageHeader, lock);
+  constexpr size_t kRest = offsetof(PageHeader, max_removed_vid);
   std::memcpy(reinterpret_cast<std::byte*>(to) + kRest,
               reinterpret_cast<const std::byte*>(from) + kRest, links_at - kRest);
   auto* to_links = reinterpret_cast<DualPointer*>(reinterpret_cast<std::byte*>(to) + links_at);
@@ -60,7 +60,6 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
   worker.leave_snapshots();
   page->is_snapshot = 0;
   page->check = 0;
-  page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
   // If install_page fails, another thread has changed the word. The caller loads the word again.
   uint64_t word = view.page.word();
   const uint32_t storage_id = page->storage_id;

@@ -22,15 +22,10 @@ bool can_reserve(size_t bytes) {
 
 constexpr uint64_t kAllSlices = ~uint64_t{0};
 
-/// Returns the last slice of the page's range.
-uint64_t last_of(const TreePage& page) {
-  return page.high_is_end != 0 ? kAllSlices : page.high - 1;
-}
-
 /// Returns how many slices of [first, last] the page has, minus 1. REQUIRES: it has at least one.
 uint64_t overlap(const TreePage& page, uint64_t first, uint64_t last) {
-  DCHECK(page.low <= last && last_of(page) >= first);
-  return std::min(last_of(page), last) - std::max(page.low, first);
+  DCHECK(page.low <= last && page.last() >= first);
+  return std::min(page.last(), last) - std::max(page.low, first);
 }
 
 }  // namespace
@@ -113,7 +108,7 @@ bool PageDirectory::store_entry(const ClusterView& view, Table& table, uint32_t 
   const uint64_t before = word.load(std::memory_order_acquire);
   const TreePage* const known = live_page(view, VolatilePointer(before), storage_id, version);
   // The page with more of the entry's slices has the entry. So two pages do not take turns in it.
-  const bool is_better = known == nullptr || known->low > last || last_of(*known) < first ||
+  const bool is_better = known == nullptr || known->low > last || known->last() < first ||
                          overlap(*known, first, last) < overlap(*page, first, last);
   if (is_better) word.store(page->header.self, std::memory_order_release);
   return is_better;
@@ -122,7 +117,7 @@ bool PageDirectory::store_entry(const ClusterView& view, Table& table, uint32_t 
 /// Relaxed, and not atomic as a whole: the sum only decides when the table grows.
 void PageDirectory::count_width(Table& table, uint32_t shift, const TreePage& page) {
   const uint64_t sum = table.narrow.load(std::memory_order_relaxed);
-  const bool is_narrow = (last_of(page) - page.low) >> shift < kEntriesOfPage;
+  const bool is_narrow = (page.last() - page.low) >> shift < kEntriesOfPage;
   if (!is_narrow) {
     if (sum != 0) table.narrow.store(sum - 1, std::memory_order_relaxed);
     return;
@@ -137,7 +132,7 @@ void PageDirectory::remember_all(const ClusterView& view, uint32_t storage_id, T
   if (table.storage_id.load(std::memory_order_acquire) != storage_id) return;
   const uint32_t shift = table.shift.load(std::memory_order_relaxed);
   const uint64_t first = page->low >> shift;
-  const uint64_t entries = (last_of(*page) >> shift) - first + 1;
+  const uint64_t entries = (page->last() >> shift) - first + 1;
   DCHECK(shift >= 64 - kMaxDepth && shift <= 64 - kMinDepth);
   bool is_stored = false;
   for (uint64_t i = 0; i < std::min(entries, kMaxEntries); ++i) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/format/array_page.h"
+#include "engine/format/page_lock_word.h"
 #include "engine/format/sequential_page.h"
 #include "engine/hash/hash_key.h"
 #include "ops/verify/page_walk.h"
@@ -38,7 +39,8 @@ Result<void> PageWalk::check(SnapshotPointer pointer, SnapshotPointer parent, Pa
                                    removed_vid.epoch(), epoch_));
   }
   if (pointer.snapshot() > parent.snapshot()) return wrong(page, "it is newer than its parent");
-  if (!page.lock.is_unused()) return wrong(page, "it is locked");
+  const McsWord* const lock = lock_of(&page);
+  if (lock != nullptr && !lock->is_unused()) return wrong(page, "it is locked");
   if (page.version().is_moved() || page.version().is_dropped()) {
     return wrong(page, "it is marked as moved or dropped");
   }

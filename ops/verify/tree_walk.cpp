@@ -70,15 +70,15 @@ class TreeWalk {
 
   Result<void> interior(InteriorPage& tree) {
     const uint32_t count = tree.header.version().count();
-    if (count == 0 || count > kInteriorCapacity || tree.sorted_count != count ||
+    if (count == 0 || count > kInteriorCapacity || tree.sorted_count() != count ||
         tree.separators[0] != tree.low) {
       return walk_.wrong(tree.header, fmt::format("it has {} children, {} of them sorted", count,
-                                                  tree.sorted_count));
+                                                  tree.sorted_count()));
     }
     for (uint32_t i = 0; i < count; ++i) {
       const bool is_last = i + 1 == count;
       const SliceRange range{tree.separators[i], is_last ? tree.high : tree.separators[i + 1],
-                             is_last && tree.high_is_end != 0};
+                             is_last && tree.high_is_end()};
       const SnapshotPointer child(tree.children[i].snapshot_word.load(std::memory_order_relaxed));
       if (tree.children[i].volatile_word.load(std::memory_order_relaxed) != 0) {
         return walk_.wrong(tree.header, "it has a volatile pointer");
@@ -97,12 +97,12 @@ class TreeWalk {
   Result<void> border(BorderPage& tree) {
     ++walk_.totals.leaf_pages;
     const uint32_t count = tree.header.version().count();
-    const uint32_t limit = BorderPage::heap_limit(tree.slot_capacity);
-    if (count > tree.slot_capacity || tree.slot_capacity > kBorderSlotBound ||
+    const uint32_t limit = BorderPage::heap_limit(tree.slot_capacity());
+    if (count > tree.slot_capacity() || tree.slot_capacity() > kBorderSlotBound ||
         tree.heap_begin < limit || tree.heap_begin > kPageBytes) {
       return walk_.wrong(
           tree.header, fmt::format("it has {} records in {} slots, or its heap has no valid begin",
-                                   count, tree.slot_capacity));
+                                   count, tree.slot_capacity()));
     }
     if (count > kMaxBorderSlots && tree.slices()[0] != tree.slices()[count - 1]) {
       return walk_.wrong(tree.header,

@@ -7,7 +7,6 @@
 
 #include "shared/base/check.h"
 #include "shared/base/pointer.h"
-#include "shared/sync/mcs_lock.h"
 
 namespace atolldb {
 
@@ -67,27 +66,31 @@ class PageVersion {
   uint64_t word_ = 0;
 };
 
-/// Common page header, one cache line. `self` survives the recycling of the page, because it
-/// carries the generation. Only system transactions take page locks.
-struct alignas(64) PageHeader {
-  uint64_t self;                       // VolatilePointer or SnapshotPointer word
-  std::atomic<uint64_t> version_word;  // PageVersion; stored under the page lock
-  McsWord lock;
-  uint32_t spare_beside_lock;
+/// Common page header. `self` survives the recycling of the page, because it carries the
+/// generation.
+///
+/// The header leaves 16 bytes of the page's first cache line, where Master-tree pages have their
+/// range. So a look-up needs no other line of the header. While other threads read the line, it is
+/// written only
+/// - by changes of `version_word`, of which readers must learn anyway,
+/// - rarely: `reference_bit` and `max_removed_vid`,
+/// - once, when the page is retired: `check` and `next_retired`.
+/// The lock word is not here, because threads that wait for the lock write it.
+struct PageHeader {
+  uint64_t self;                          // VolatilePointer or SnapshotPointer word
+  std::atomic<uint64_t> version_word;     // PageVersion; stored under the page lock
   std::atomic<uint64_t> max_removed_vid;  // VID word: newest removed version of the range (R43)
+  uint64_t check;                         // snapshot pages: CRC32C; retired pages: retire epoch
   uint32_t storage_id;
+  uint32_t next_retired;      // retired pages: index of the next page in the list; 0: no next page
+  uint8_t next_retired_node;  // retired pages: node of the next page in the list
   PageType type;
   uint8_t layer;  // layer of a Master-tree; 0 in an array
   uint8_t level;  // 0: leaf or border page
   uint8_t is_snapshot;
-  std::atomic<uint16_t> last_modifier;  // node that last changed the page; for statistics
-  std::atomic<uint8_t>
-      reference_bit;  // reference bit: set by workers on sampled uses, cleared by installers
-  uint8_t
-      is_delta;  // page of a delta tree (R76); meaningless in other types than Master-tree pages
-  uint8_t spare[4];
-  uint64_t next_retired;  // retired pages only: next page in the retiring thread's list
-  uint64_t check;         // snapshot pages: CRC32C; retired pages: retire epoch
+  std::atomic<uint8_t> reference_bit;  // set by workers on sampled uses, cleared by installers
+  uint8_t is_delta;                    // Master-tree pages: page of a delta tree (R76)
+  uint8_t slots;                       // Master-tree pages: see BorderPage and InteriorPage
 
   PageVersion version() const {
     // Acquire pairs with the release store of the thread that changed the page: the slots below the
@@ -99,7 +102,10 @@ struct alignas(64) PageHeader {
   }
   VolatilePointer volatile_self() const { return VolatilePointer(self); }
 };
-static_assert(sizeof(PageHeader) == 64 && offsetof(PageHeader, check) == 56);
+static_assert(sizeof(PageHeader) == 48);
+// Code that gives a page another use stores name and version in order, and then the rest (R86).
+static_assert(offsetof(PageHeader, self) == 0 && offsetof(PageHeader, version_word) == 8 &&
+              offsetof(PageHeader, max_removed_vid) == 16);
 
 /// Returns the page that contains this address. REQUIRES: the pool is mapped page-aligned.
 inline PageHeader* page_of(const void* address) {

@@ -225,7 +225,7 @@ PageHeader* PageAllocator::take() {
   const uint64_t name = VolatilePointer::make(pool_->node(), generation, index).word();
   std::atomic_ref(page->self).store(name, std::memory_order_relaxed);
   page->version_word.store(0, std::memory_order_release);
-  constexpr size_t kRest = offsetof(PageHeader, lock);
+  constexpr size_t kRest = offsetof(PageHeader, max_removed_vid);
   std::memset(reinterpret_cast<std::byte*>(page) + kRest, 0, sizeof(PageHeader) - kRest);
   metrics_->pages_allocated.add();
   return page;
@@ -261,11 +261,21 @@ void PageAllocator::retire(PageHeader* page) {
   } else {
     PageHeader* last = view_->resolve(retired_tail_);
     DCHECK(last->next_retired == 0 && last->check <= page->check);  // in order of epochs
-    last->next_retired = self.word();
+    last->next_retired = self.index();
+    last->next_retired_node = static_cast<uint8_t>(self.node());
   }
   retired_tail_ = self;
   ++retired_count_;
   metrics_->pages_retired.add();
+}
+
+/// Returns the page after a retired page in the list, or null. The name of a retired page never
+/// changes, so the header of the next page completes the link.
+VolatilePointer PageAllocator::next_retired(const PageHeader& page) const {
+  if (page.next_retired == 0) return {};
+  const std::byte* const next =
+      view_->pool[page.next_retired_node] + uint64_t{page.next_retired} * kPageBytes;
+  return reinterpret_cast<const PageHeader*>(next)->volatile_self();
 }
 
 void PageAllocator::recycle() {
@@ -278,7 +288,7 @@ void PageAllocator::recycle(uint64_t oldest_begin) {
     PageHeader* page = view_->resolve(retired_head_);
     if (page->check >= oldest_begin) return;
     const VolatilePointer self = retired_head_;
-    const VolatilePointer next(page->next_retired);
+    const VolatilePointer next = next_retired(*page);
     if (self.node() == pool_->node()) {
       cache(self.index());
     } else {

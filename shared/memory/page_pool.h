@@ -242,6 +242,7 @@ class PageAllocator {
 
  private:
   void cache(uint32_t index);
+  VolatilePointer next_retired(const PageHeader& page) const;
 
   const ClusterView* view_;
   PagePool* pool_;

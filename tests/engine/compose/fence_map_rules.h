@@ -32,11 +32,11 @@ class UnadoptedTree {
     cluster.worker(0).context->leave();
     McsLocker& locker = cluster.worker(1).context->locker();
     CHECK(root()->header.level == 1);
-    CHECK(locker.lock(root()->header.lock, UniversalName()) == Status::ok);
+    CHECK(locker.lock(root()->lock, UniversalName()) == Status::ok);
     const WorkerMetrics& metrics = cluster.metrics(0, 0);
     const uint64_t before = metrics.splits.get();
     for (uint64_t key = 1; metrics.splits.get() == before; ++key) insert(key);
-    locker.unlock(root()->header.lock);
+    locker.unlock(root()->lock);
     cluster.worker(0).context->leave();
     for (uint32_t i = 0; i < cluster.worker_count(); ++i) {
       while (cluster.worker(i).context->pages().take() != nullptr) continue;

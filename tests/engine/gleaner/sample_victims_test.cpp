@@ -29,7 +29,7 @@ class SampleVictimsTest : public testing::Test {
     header->version_word.store(PageVersion::make(0, kChildren, PageVersion::kAscending).word(),
                                std::memory_order_relaxed);
     auto* root = reinterpret_cast<InteriorPage*>(header);
-    root->high_is_end = 1;
+    root->high = 0;
     const uint32_t snapshots[kChildren] = {1, 2, 3, 1};
     for (uint32_t i = 0; i < kChildren; ++i) {
       root->separators[i] = i * 1000;

@@ -84,7 +84,7 @@ inline std::string a_hint_to_a_page_of_another_use_is_not_followed() {
     if (next == nullptr) break;
     if (next != &page->header) continue;
     page->low = 0;
-    page->high_is_end = 1;
+    page->high = 0;
     next->storage_id = test.storage.id;
     next->type = PageType::mastertree_border;
     return test.follow_hint(0) == nullptr ? "" : "a page of another use was found";

@@ -103,7 +103,7 @@ TEST_F(Prefetch, OfTheNextPageOfAScanBeginsSixteenRecordsBeforeItsEnd) {
       const BorderPage* const page =
           find_border(a.worker(), storage, root_link(storage), kManyKeys).page;
       ASSERT_NE(page, nullptr);
-      ASSERT_TRUE(page->low != 0 && page->high_is_end == 0);
+      ASSERT_TRUE(page->low != 0 && !page->high_is_end());
       const uint64_t next = forward ? page->high : page->low - 1;
       const auto is_next_known = [&] {
         const PageMemo::Entry* const entry = a.worker().memo().find(&storage.root, next);

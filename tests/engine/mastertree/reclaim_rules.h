@@ -429,8 +429,7 @@ inline std::string a_merge_moves_its_pages_first() {
           return status == Status::ok ? stage.marks().put(txn, 1, 1) : status;
         });
       });
-      writer->wait_until(
-          [&] { return is_last_waiter(page->header.lock, stage.writer().worker()); });
+      writer->wait_until([&] { return is_last_waiter(page->lock, stage.writer().worker()); });
       if (writer->is_done()) finish_reader();
     });
     stage.work_off_hints();

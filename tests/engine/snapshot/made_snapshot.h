@@ -20,7 +20,7 @@ inline void make_empty_border(PageHeader& header) {
   header.version_word.store(PageVersion::make(0, 0, PageVersion::kAscending).word(),
                             std::memory_order_relaxed);
   auto& page = reinterpret_cast<BorderPage&>(header);
-  page.high_is_end = 1;
+  page.high = 0;
   page.heap_begin = static_cast<uint16_t>(kPageBytes);
 }
 

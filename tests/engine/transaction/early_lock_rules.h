@@ -88,7 +88,7 @@ inline std::string early_locks_end_before_page_locks() {
   Transaction& a = stage.a();
   McsLocker& b = stage.b().worker().locker();
   const RecordRef x = stage.plan(Kind::tree, 10);
-  McsWord& page_lock = page_of(x.record)->lock;
+  McsWord& page_lock = tree_page(page_of(x.record))->lock;
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(stage.is_locked_early(x), "the planned lock was not taken");
   CHECK(b.lock(page_lock, UniversalName()) == Status::ok);

@@ -38,14 +38,15 @@ inline std::string reclaiming_waits_for_no_lock(Held held) {
     Layered stage;
     for (size_t i = 0; i < 4; ++i) stage.erase(stage.key(i));
     BorderPage* page = stage.page_with(0);
-    McsWord* lock = &page->header.lock;
+    McsWord* lock = &page->lock;
     stage.let_grace_pass();
     if (held == Held::layer_root) {
       stage.work_off_hints();
       stage.let_grace_pass();
       page = stage.page_with(0);
       CHECK(page->header.version().count() == 1);
-      lock = &stage.cluster().view().resolve(page->record(0)->next_layer()->load_acquire())->lock;
+      const VolatilePointer below = page->record(0)->next_layer()->load_acquire();
+      lock = &tree_page(stage.cluster().view().resolve(below))->lock;
     }
     return ends_under_a_foreign_lock(*lock, stage.writer().worker(), stage.keeper().worker(),
                                      [&] { stage.work_off_hints(); });
@@ -55,7 +56,7 @@ inline std::string reclaiming_waits_for_no_lock(Held held) {
   stage.writer().worker().enter();
   if (held != Held::merged_page) {
     PageHeader* root = stage.cluster().view().resolve(stage.storage().root.load_acquire());
-    McsWord& lock = held == Held::parent ? root->lock : stage.storage().root_lock;
+    McsWord& lock = held == Held::parent ? tree_page(root)->lock : stage.storage().root_lock;
     return ends_under_a_foreign_lock(lock, stage.writer().worker(), stage.keeper().worker(),
                                      [&] { stage.work_off_hints(); });
   }
@@ -63,7 +64,7 @@ inline std::string reclaiming_waits_for_no_lock(Held held) {
   McsLocker& locker = stage.writer().worker().locker();
   std::atomic<McsWord*> locked{nullptr};
   const AtFirst at_point(SyncPoint::found_run, [&] {
-    McsWord& lock = stage.page_with(slice_of(ordered_key(300)))->header.lock;
+    McsWord& lock = stage.page_with(slice_of(ordered_key(300)))->lock;
     CHECK(locker.lock(lock, UniversalName()) == Status::ok);
     locked.store(&lock, std::memory_order_release);
   });
