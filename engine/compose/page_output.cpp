@@ -304,6 +304,7 @@ void check_page_to_write(PageBuffer& page) {
       CHECK(header.level == 0 && header.version().is_ascending());
       CHECK(count <= kBorderSlotBound && border.slot_capacity() == count);
       check_fences(border, {border.slices(), count});
+      CHECK(border.has_guide(count));
       CHECK(border.heap_begin >= BorderPage::heap_limit(border.slot_capacity()));
       break;
     }

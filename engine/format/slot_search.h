@@ -3,7 +3,6 @@
 
 #include <immintrin.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #include "shared/base/check.h"
@@ -26,11 +25,17 @@ inline uint32_t find_equal(const uint64_t* slices, uint32_t from, uint32_t count
   return count;
 }
 
-/// Distance between the values that a search compares first: two cache lines.
+/// A search among ascending values compares first with the *guide*, a copy of the first value of
+/// each stride except stride 0. Then it compares with the values of one stride: two cache lines.
+#ifdef ATOLL_STRESS
+inline constexpr uint32_t kSearchStride = 4;
+#else
 inline constexpr uint32_t kSearchStride = 16;
+#endif
 
-/// Returns how many of the first min(count, kSearchStride) values are <= `bound`. Compares with all
-/// of them, so that no branch depends on their contents. Loads no value after the first `count`.
+/// Returns how many of the first min(count, kMost) values are <= `bound`. Compares with all of
+/// them, so that no branch depends on their contents. Loads no value after the first `count`.
+template <uint32_t kMost = kSearchStride>
 inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t bound) {
   // Signed comparison with the sign bit flipped gives the order of unsigned numbers.
   constexpr auto kSign = static_cast<long long>(uint64_t{1} << 63);
@@ -39,8 +44,9 @@ inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t
   const __m256i end = _mm256_set1_epi64x(count);
   __m256i at = _mm256_setr_epi64x(0, 1, 2, 3);
   __m256i found = _mm256_setzero_si256();
+  static_assert(kMost % 4 == 0);
 #pragma GCC unroll 4
-  for (uint32_t i = 0; i < kSearchStride; i += 4) {
+  for (uint32_t i = 0; i < kMost; i += 4) {
     const __m256i there = _mm256_cmpgt_epi64(end, at);
     const __m256i four =
         _mm256_maskload_epi64(reinterpret_cast<const long long*>(values + i), there);
@@ -55,49 +61,28 @@ inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t
   return static_cast<uint32_t>(-_mm_cvtsi128_si32(one));
 }
 
-/// Returns how many of the ascending values are <= `bound`. Takes two steps of independent
-/// comparisons instead of a bisection, so that the cache lines of a step load at the same time. The
-/// number of slots in border pages varies little, so the processor predicts the loops well.
-inline uint32_t count_at_or_below(const uint64_t* values, uint32_t count, uint64_t bound) {
-  uint32_t at = 0;
-  for (uint32_t probe = kSearchStride; probe < count; probe += kSearchStride) {
+/// Returns the start of the stride in which a search for `bound` compares with the values. `guide`
+/// has `kGuides` values, of which guide[i] is value number (i + 1) * kSearchStride. It need not
+/// reach the last value: the search compares with the values themselves where the guide ends.
+template <uint32_t kGuides>
+inline uint32_t stride_begin(const uint64_t* values, const uint64_t* guide, uint32_t count,
+                             uint64_t bound) {
+  const uint32_t guides = count == 0 ? 0 : (count - 1) / kSearchStride;
+  uint32_t at = kSearchStride * count_in_stride<kGuides>(guide, guides, bound);
+  for (uint32_t probe = (kGuides + 1) * kSearchStride; probe < count; probe += kSearchStride) {
     at += values[probe] <= bound ? kSearchStride : 0;
   }
-  const uint32_t end = std::min(at + kSearchStride, count);
-  uint32_t result = at;
-  // Signed comparison with the sign bit flipped gives the order of unsigned numbers.
-  constexpr auto kSign = static_cast<long long>(uint64_t{1} << 63);
-  const __m256i sign = _mm256_set1_epi64x(kSign);
-  const __m256i limit = _mm256_set1_epi64x(static_cast<long long>(bound) ^ kSign);
-  for (; at + 4 <= end; at += 4) {
-    const __m256i four = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + at));
-    const __m256i above = _mm256_cmpgt_epi64(_mm256_xor_si256(four, sign), limit);
-    const int mask = _mm256_movemask_pd(_mm256_castsi256_pd(above));
-    result += 4 - static_cast<uint32_t>(__builtin_popcount(static_cast<unsigned>(mask)));
-  }
-  for (; at < end; ++at) result += values[at] <= bound ? 1 : 0;
-  return result;
+  return at;
 }
 
-/// Returns the start of the stride in which `count_at_or_below` searches for `bound`. `guide[i]` is
-/// value number (i + 1) * kSearchStride. REQUIRES: count <= kSearchStride * (kSearchStride + 1).
-inline uint32_t stride_begin(const uint64_t* guide, uint32_t count, uint64_t bound) {
-  const uint32_t guides = count == 0 ? 0 : (count - 1) / kSearchStride;
-  return kSearchStride * count_in_stride(guide, guides, bound);
-}
-
-/// Returns the same as the overload above. It loads fewer cache lines, because `guide` has the
-/// first value of each stride. REQUIRES: as for `stride_begin`.
+/// Returns how many of the first `count` values are <= `bound`. REQUIRES: they ascend, and `guide`
+/// is their guide.
+template <uint32_t kGuides>
 inline uint32_t count_at_or_below(const uint64_t* values, const uint64_t* guide, uint32_t count,
                                   uint64_t bound) {
-  const uint32_t at = stride_begin(guide, count, bound);
+  const uint32_t at = stride_begin<kGuides>(values, guide, count, bound);
   DCHECK(at <= count);
   return at + count_in_stride(values + at, count - at, bound);
-}
-
-/// Returns the first slot with a slice >= the wanted one. REQUIRES: the slots ascend.
-inline uint32_t find_lower_bound(const uint64_t* slices, uint32_t count, uint64_t slice) {
-  return slice == 0 ? 0 : count_at_or_below(slices, count, slice - 1);
 }
 
 }  // namespace atolldb

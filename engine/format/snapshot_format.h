@@ -34,7 +34,7 @@ static_assert(sizeof(SnapshotFileHeader) == 56);
 /// Returns a hash of all constants that define where data lies in a page. A build with other
 /// constants cannot read the pages.
 inline uint32_t snapshot_layout_hash() {
-  constexpr std::array<uint32_t, 17> kConstants = {
+  constexpr std::array<uint32_t, 19> kConstants = {
       kPageBytes,
       sizeof(PageHeader),
       sizeof(ArrayPage),
@@ -48,6 +48,8 @@ inline uint32_t snapshot_layout_hash() {
       kMaxSlotsOfOneSlice,
       kInteriorCapacity,
       kInteriorGuides,
+      kBorderGuides,
+      kSearchStride,
       offsetof(SequentialPage, data),
       sizeof(SequentialRecord),
       SequentialPage::kMaxRecords,

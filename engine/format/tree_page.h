@@ -7,19 +7,24 @@
 //  - A dual pointer never changes its address during the life of its page.
 //  - `moved` never reverts. The twins of a moved page, once set, never change.
 //  - Equal slices are always on the same page.
+//  - Guide i of a border page, if it exists, equals the slice of slot (i + 1) * kSearchStride, if
+//    that slot is counted. This also holds for pages that do not ascend.
+//  - The guide of an interior page does not change. Guide i equals separator (i + 1) *
+//    kSearchStride, if that is one of the sorted ones.
 //
 // Border page                                   Interior page
 //   0    PageHeader, range                        0    the same 128 bytes
-//   64   lock, heap begin, twins
+//   64   lock, heap begin, twins, guide
 //   128  slices   u64[slot_capacity]              128  guide      u64[kInteriorGuides]
 //        offsets  u16[slot_capacity]                   separators u64[kInteriorCapacity]
 //        ... free ...                                  children   DualPointer[kInteriorCapacity]
 //        records, growing down from the end
 //
-// A look-up reads the first cache line, and not the second, unless the page has moved: version,
-// type, level, range, and the number of slots that locates the other arrays. An insert writes both:
-// the version in the first, lock and heap begin in the second. Threads that wait for the page lock
-// write the second line only, so readers of the page do not lose the first.
+// A look-up reads the first cache line: version, type, level, range, and the number of slots that
+// locates the other arrays. It reads the second line only if the page has moved, or if the page has
+// a guide that the look-up needs: an ascending border page with more than kSearchStride slots. An
+// insert writes both: the version in the first, lock and heap begin in the second. Threads that
+// wait for the page lock write the second line only, so most readers of the page do not notice.
 #pragma once
 
 #include <algorithm>
@@ -50,6 +55,9 @@ inline constexpr uint32_t kInteriorTail = 12;
 inline constexpr uint32_t kMinMergeRun = 4;
 #endif
 inline constexpr uint32_t kMinBorderSlots = 4;
+/// Number of guides of a border page: as many as the second cache line has room for. A page with
+/// more than kSearchStride * (kBorderGuides + 1) slots has strides without a guide.
+inline constexpr uint32_t kBorderGuides = 4;
 /// Maximum number of records with one slice: a key of each length from 0 to 8 bytes, and one longer
 /// key or next layer. They share a page, even if it then has more than kMaxBorderSlots slots.
 inline constexpr uint32_t kMaxSlotsOfOneSlice = 10;
@@ -66,7 +74,7 @@ struct alignas(64) TreePage {
   uint16_t spare;
   std::atomic<uint64_t> twins[2];  // VolatilePointer words; equal if there is one successor
   uint64_t twin_fence;             // twins[1] holds slices >= twin_fence; stored before the twins
-  uint64_t spares[4];
+  uint64_t border_guide[kBorderGuides];  // border: see BorderPage::set_slice
 
   bool high_is_end() const { return high == 0; }
   /// Returns the last slice of the range. Wraps around if the range has no end.
@@ -121,6 +129,33 @@ struct BorderPage : TreePage {
   const uint16_t* offsets() const {
     return reinterpret_cast<const uint16_t*>(slices() + slot_capacity());
   }
+  /// Writes the slice of a slot, and its guide. REQUIRES: the slot is not counted yet, and the
+  /// caller holds the page lock, or no other thread can find the page. A reader that counts the
+  /// slot has loaded the version with acquire, after the release store that counts it. So it sees
+  /// the guide, as it sees the slice. Once the slot is counted, neither changes.
+  void set_slice(uint32_t slot, uint64_t slice) {
+    slices()[slot] = slice;
+    const uint32_t stride = slot / kSearchStride;
+    if (slot % kSearchStride == 0 && stride != 0 && stride <= kBorderGuides) {
+      border_guide[stride - 1] = slice;
+    }
+  }
+  /// Returns whether the guide agrees with the first `count` slices.
+  bool has_guide(uint32_t count) const {
+    for (uint32_t i = 0; i < kBorderGuides && (i + 1) * kSearchStride < count; ++i) {
+      if (border_guide[i] != slices()[(i + 1) * kSearchStride]) return false;
+    }
+    return true;
+  }
+  /// Returns how many of the first `count` slices are <= `bound`. REQUIRES: a version counts these
+  /// slots and is ascending.
+  uint32_t count_at_or_below(uint64_t bound, uint32_t count) const {
+    return atolldb::count_at_or_below<kBorderGuides>(slices(), border_guide, count, bound);
+  }
+  /// Returns the first slot with a slice >= the wanted one, or `count`. REQUIRES: as above.
+  uint32_t find_lower_bound(uint64_t slice, uint32_t count) const {
+    return slice == 0 ? 0 : count_at_or_below(slice - 1, count);
+  }
   TreeRecord* record(uint32_t slot) {
     return reinterpret_cast<TreeRecord*>(reinterpret_cast<std::byte*>(this) + offsets()[slot]);
   }
@@ -162,7 +197,7 @@ struct InteriorPage : TreePage {
     const uint32_t sorted = std::min(sorted_count(), count);
     // `below` is 0 only if the page does not cover the slice. A descent checks the fences, and
     // leaves such a page.
-    const uint32_t below = count_at_or_below(separators, guide, sorted, slice);
+    const uint32_t below = count_at_or_below(slice, sorted);
     uint32_t best = below - (below != 0 ? 1 : 0);
     uint64_t best_begin = separators[best];
     // The loop has no branch, because the order of the tail cannot be predicted.
@@ -173,9 +208,13 @@ struct InteriorPage : TreePage {
     }
     return best;
   }
+  /// Returns how many of the first `sorted` separators are <= `slice`. REQUIRES: they ascend.
+  uint32_t count_at_or_below(uint64_t slice, uint32_t sorted) const {
+    return atolldb::count_at_or_below<kInteriorGuides>(separators, guide, sorted, slice);
+  }
   /// Returns the start of the stride of sorted separators that `find` reads for `slice`.
   const uint64_t* stride_for(uint64_t slice) const {
-    return separators + stride_begin(guide, sorted_count(), slice);
+    return separators + stride_begin<kInteriorGuides>(separators, guide, sorted_count(), slice);
   }
   /// Sets the sorted count and the guide. REQUIRES: the page is not published yet, and its first
   /// `count` separators ascend.

@@ -470,7 +470,7 @@ class TreeInstaller {
   static void find_layer_root(const SnapshotBorder& border, Layer& layer) {
     const uint32_t count = border.page->header.version().count();
     const uint64_t* slices = border.page->slices();
-    for (uint32_t slot = find_lower_bound(slices, count, layer.slice);
+    for (uint32_t slot = border.page->find_lower_bound(layer.slice, count);
          slot < count && slices[slot] == layer.slice; ++slot) {
       TreeRecord* record = border.page->record(slot);
       if (!record->head.load_acquire().is_next_layer()) continue;

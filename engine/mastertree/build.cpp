@@ -64,7 +64,7 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
   DCHECK(!vid.is_moved() && !vid.is_being_written());
   const auto heap_begin = static_cast<uint16_t>(page->heap_begin - bytes);
   page->heap_begin = heap_begin;
-  page->slices()[count] = slice;
+  page->set_slice(count, slice);
   page->offsets()[count] = heap_begin;
   auto* record = reinterpret_cast<TreeRecord*>(reinterpret_cast<std::byte*>(page) + heap_begin);
   record->head.lock.clear();
@@ -176,6 +176,7 @@ void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count) {
   DCHECK(to->slot_capacity() == from->slot_capacity());
   DCHECK(count <= from->slot_capacity() && to->heap_begin == kPageBytes);
   to->heap_begin = from->heap_begin;
+  std::ranges::copy(from->border_guide, to->border_guide);
   std::memcpy(to->slices(), from->slices(), count * sizeof(uint64_t));
   std::memcpy(to->offsets(), from->offsets(), count * sizeof(uint16_t));
   // Lock words may change during the copy, because other threads queue for the locks. They are

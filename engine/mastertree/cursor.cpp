@@ -221,8 +221,10 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
   frame.ordered = 0;
   frame.ascending = frame.version.is_ascending();
   if (frame.ascending) {
-    frame.first = find_lower_bound(slices, count, low);
-    frame.ordered = count_at_or_below(slices + frame.first, count - frame.first, high);
+    frame.first = frame.page->find_lower_bound(low, count);
+    // If no slot is within the bounds, the second count may be the smaller one.
+    const uint32_t end = frame.page->count_at_or_below(high, count);
+    frame.ordered = std::max(end, frame.first) - frame.first;
   } else {
     for (uint32_t slot = 0; slot < count; ++slot) {
       if (slices[slot] < low || slices[slot] > high) continue;

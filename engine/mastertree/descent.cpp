@@ -233,7 +233,7 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
   const uint64_t* slices = page->slices();
   DCHECK(page->is_border() && count <= page->slot_capacity());
   SlotView view;
-  uint32_t slot = version.is_ascending() ? find_lower_bound(slices, count, key.slice)
+  uint32_t slot = version.is_ascending() ? page->find_lower_bound(key.slice, count)
                                          : find_equal(slices, 0, count, key.slice);
   for (; slot < count; slot = find_equal(slices, slot + 1, count, key.slice)) {
     if (slices[slot] != key.slice) break;

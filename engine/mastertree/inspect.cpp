@@ -116,6 +116,7 @@ class Inspector {
         ++(vid.is_deleted() ? statistics_.tombstones : statistics_.records);
       }
     }
+    if (!tree->has_guide(version.count())) return wrong(tree, "guide differs from the slices");
     if (version.is_ascending() && !std::is_sorted(seen.begin(), seen.end())) {
       return wrong(tree, "slots do not ascend");
     }

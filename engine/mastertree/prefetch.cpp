@@ -80,7 +80,7 @@ void prefetch_slots(WorkerContext& worker, const DualPointer& root, BorderPage* 
   if (version.is_moved() || !page->contains(slice)) return;
   worker.memo().remember(&root, slice, &page->header, range_in_memo(page));
   const uint32_t count = version.count();
-  const uint32_t first = version.is_ascending() ? find_lower_bound(page->slices(), count, slice)
+  const uint32_t first = version.is_ascending() ? page->find_lower_bound(slice, count)
                                                 : find_equal(page->slices(), 0, count, slice);
   DCHECK(first <= count);
   const uint32_t end = std::min(count, first + records);

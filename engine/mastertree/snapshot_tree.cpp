@@ -31,7 +31,7 @@ bool ends_within(const InteriorPage& page, const ScanAhead& ahead) {
   constexpr uint32_t kMostAhead = kPagesPerRead - 1;
   const uint32_t sorted = std::min(parent.sorted_count(), parent.header.version().count());
   uint64_t reached = parent.separators[slot];
-  const uint32_t after = count_at_or_below(parent.separators, parent.guide, sorted, reached);
+  const uint32_t after = parent.count_at_or_below(reached, sorted);
   const uint32_t before = after - (slot < sorted ? 1 : 0);  // number of children before this one
   const uint32_t there = std::min(kMostAhead, ahead.is_forward ? sorted - after : before);
   DCHECK(before <= after && after <= sorted && !pointer.is_null());

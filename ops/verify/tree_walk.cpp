@@ -108,6 +108,9 @@ class TreeWalk {
       return walk_.wrong(tree.header,
                          fmt::format("it has {} records, which have different slices", count));
     }
+    if (!tree.has_guide(count)) {
+      return walk_.wrong(tree.header, "its guide differs from the keys of its slots");
+    }
     for (uint32_t slot = 0; slot < count; ++slot) {
       ATOLL_TRY(check_slot(tree, slot));
       const uint64_t slice = tree.slices()[slot];

@@ -41,17 +41,49 @@ uint32_t naive_count(const std::vector<uint64_t>& values, uint64_t bound) {
   return static_cast<uint32_t>(std::ranges::upper_bound(values, bound) - values.begin());
 }
 
-TEST(CountAtOrBelow, IsThatOfAnUpperBoundWhateverTheCount) {
+/// A border page whose bytes an earlier use has left. Searches must ignore what is not counted.
+class BorderSlots {
+ public:
+  BorderSlots(Numbers& numbers, const std::vector<uint64_t>& slices) {
+    for (std::byte& byte : bytes_) byte = static_cast<std::byte>(numbers.next());
+    page().set_slot_capacity(kBorderSlotBound);
+    for (uint32_t slot = 0; slot < slices.size(); ++slot) page().set_slice(slot, slices[slot]);
+  }
+  BorderPage& page() { return *reinterpret_cast<BorderPage*>(bytes_); }
+
+ private:
+  alignas(64) std::byte bytes_[kPageBytes];
+};
+
+TEST(BorderPageSearch, AgreesWithAnUpperBoundWhateverTheCount) {
   Numbers numbers(test::seed());
-  for (size_t count = 0; count <= kMaxBorderSlots; ++count) {
-    const std::vector<uint64_t> values = numbers.ascending(count);
+  for (uint32_t slots = 0; slots <= kBorderSlotBound; ++slots) {
+    const std::vector<uint64_t> slices = numbers.ascending(slots);
+    BorderSlots border(numbers, slices);
+    ASSERT_TRUE(border.page().has_guide(slots));
+    // A reader may count fewer slots than the page has by now.
     for (int i = 0; i < 100; ++i) {
+      const auto count = static_cast<uint32_t>(numbers.next() % (slots + 1));
+      const std::vector<uint64_t> counted(slices.begin(), slices.begin() + count);
       const uint64_t bound = numbers.close();
-      ASSERT_EQ(count_at_or_below(values.data(), static_cast<uint32_t>(count), bound),
-                naive_count(values, bound))
-          << count << " values, bound " << bound;
+      ASSERT_EQ(border.page().count_at_or_below(bound, count), naive_count(counted, bound))
+          << count << " of " << slots << " slots, bound " << bound;
+      ASSERT_EQ(border.page().find_lower_bound(bound + 1, count), naive_count(counted, bound));
     }
-    EXPECT_EQ(count_at_or_below(values.data(), static_cast<uint32_t>(count), ~uint64_t{0}), count);
+    EXPECT_EQ(border.page().count_at_or_below(~uint64_t{0}, slots), slots);
+    EXPECT_EQ(border.page().find_lower_bound(0, slots), 0u);
+  }
+}
+
+TEST(BorderPageSearch, AGuideThatDiffersFromTheSlicesIsFound) {
+  Numbers numbers(test::seed());
+  const std::vector<uint64_t> slices = numbers.ascending(kBorderSlotBound);
+  for (uint32_t i = 0; i < kBorderGuides; ++i) {
+    BorderSlots border(numbers, slices);
+    ++border.page().border_guide[i];
+    const uint32_t slot = (i + 1) * kSearchStride;
+    if (slot < kBorderSlotBound) EXPECT_FALSE(border.page().has_guide(kBorderSlotBound));
+    EXPECT_TRUE(border.page().has_guide(slot)) << "the slot of the guide is not counted";
   }
 }
 
