@@ -59,23 +59,27 @@ std::string in_node(const NodeShared& node, uint64_t offset) {
   return offset < node.return_rings_offset ? "node: wait blocks of locks" : "node: return rings";
 }
 
+// The first cache line of a tree page has its version and its range.
+static_assert(offsetof(TreePage, high) < 64 && offsetof(TreePage, lock) == 64);
+
 std::string in_border(const BorderPage& page, uint64_t offset) {
-  const uint64_t offsets = sizeof(TreePage) + page.slot_capacity * sizeof(uint64_t);
+  const uint64_t offsets = sizeof(TreePage) + page.slot_capacity() * sizeof(uint64_t);
   const Part parts[] = {
-      {0, "version and lock"},
-      {sizeof(PageHeader), "range and twins"},
+      {0, "version and range"},
+      {offsetof(TreePage, lock), "lock, twins and guide"},
       {sizeof(TreePage), "slices"},
       {offsets, "slots"},
-      {BorderPage::heap_limit(page.slot_capacity), "records"},
+      {BorderPage::heap_limit(page.slot_capacity()), "records"},
   };
   return "border page, " + part_at(parts, offset);
 }
 
 std::string in_interior(uint64_t offset) {
   constexpr Part kParts[] = {
-      {0, "version and lock"},
-      {sizeof(PageHeader), "range and twins"},
-      {sizeof(TreePage), "separators"},
+      {0, "version and range"},
+      {offsetof(TreePage, lock), "lock and twins"},
+      {offsetof(InteriorPage, guide), "guide"},
+      {offsetof(InteriorPage, separators), "separators"},
       {sizeof(InteriorPage) - kInteriorCapacity * sizeof(DualPointer), "children"},
   };
   return "interior page, " + part_at(kParts, offset);

@@ -311,7 +311,7 @@ void check_page_to_write(PageBuffer& page) {
     case PageType::mastertree_interior: {
       auto& interior = *page.as<InteriorPage>();
       CHECK(header.level > 0 && interior.sorted_count() == count);
-      CHECK(count > 0 && count <= kInteriorCapacity);
+      CHECK(count > 0 && count <= kInteriorCapacity && interior.has_guide());
       const std::span<const uint64_t> lows(interior.separators, count);
       check_fences(interior, lows);
       CHECK(lows.front() == interior.low && std::ranges::adjacent_find(lows) == lows.end());

@@ -31,9 +31,9 @@ static_assert(sizeof(SequentialDirectory) <= kPageBytes);
 /// installer writes `first`. Readers: scans and their verification.
 struct SequentialListHead {
   PageHeader header;
-  std::atomic<uint64_t> version;  // odd: an append is in progress
-  std::atomic<uint64_t> first;    // VolatilePointer word of the oldest data page
-  uint64_t last;                  // VolatilePointer word of the newest page; private to the worker
+  alignas(64) std::atomic<uint64_t> version;  // odd: an append is in progress
+  std::atomic<uint64_t> first;                // VolatilePointer word of the oldest data page
+  uint64_t last;  // VolatilePointer word of the newest page; private to the worker
   /// At least the number of the page that `first` leads to. A scan loads `first` (acquire), then
   /// this word. If the number of the page is larger than this word, the list has a gap. If it is
   /// not, all pages before that page were dropped. Writer: the installer, before it stores `first`.

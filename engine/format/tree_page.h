@@ -216,6 +216,13 @@ struct InteriorPage : TreePage {
   const uint64_t* stride_for(uint64_t slice) const {
     return separators + stride_begin<kInteriorGuides>(separators, guide, sorted_count(), slice);
   }
+  /// Returns whether the guide agrees with the sorted separators.
+  bool has_guide() const {
+    for (uint32_t i = kSearchStride; i < sorted_count(); i += kSearchStride) {
+      if (guide[i / kSearchStride - 1] != separators[i]) return false;
+    }
+    return true;
+  }
   /// Sets the sorted count and the guide. REQUIRES: the page is not published yet, and its first
   /// `count` separators ascend.
   void set_sorted(uint32_t count) {

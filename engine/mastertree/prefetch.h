@@ -37,7 +37,7 @@ inline void prefetch_lines(const void* begin, const void* end) {
 inline constexpr uint32_t kScannedLines = 8;
 
 /// Prefetches the header of a page, and the first slices of a border page or the guide of an
-/// interior page. The second line of a border page is for inserts. Look-ups do not need that line.
+/// interior page.
 inline void prefetch_page_start(const TreePage* page, bool is_border) {
   if (is_border) {
     prefetch_lines<kScannedLines>(page);

@@ -27,6 +27,14 @@ std::unexpected<Error> damaged(const std::string& path, const std::string& reaso
                     fmt::format("snapshot file {}: {}: {}", path, reason, kRemedy));
 }
 
+/// The file is intact, but another build has written it. No salvage may give it up: its data exist.
+std::unexpected<Error> of_other_build(const std::string& path, const std::string& reason) {
+  return make_error(ExitCode::failed,
+                    fmt::format("snapshot file {}: {}: start the cluster with the build that wrote "
+                                "it, export the data there, and load them with this build",
+                                path, reason));
+}
+
 std::unexpected<Error> damaged_page(const std::string& path, SnapshotPointer page,
                                     const std::string& reason) {
   return damaged(path, fmt::format("page {}: {}", page.page(), reason));
@@ -40,14 +48,6 @@ std::string defect_of(const SnapshotFileHeader& header, const SnapshotFilePlace&
                       const ClusterUuid& cluster_uuid) {
   if (header.magic != kSnapshotFileMagic) return "it has no header: it was never finished";
   if (header.crc != crc_of(header)) return "the checksum of its header is wrong";
-  if (header.version != kSnapshotFormatVersion) {
-    return fmt::format("its format has version {}, this program reads version {}", header.version,
-                       kSnapshotFormatVersion);
-  }
-  if (header.layout_hash != snapshot_layout_hash()) {
-    return fmt::format("its page layout has hash 0x{:08x}, this build has 0x{:08x}",
-                       header.layout_hash, snapshot_layout_hash());
-  }
   if (!std::ranges::equal(header.cluster_uuid, cluster_uuid))
     return "it belongs to another cluster";
   if (header.snapshot != place.snapshot || header.node != place.node) {
@@ -55,6 +55,20 @@ std::string defect_of(const SnapshotFileHeader& header, const SnapshotFilePlace&
   }
   if (header.page_count != place.page_count) {
     return fmt::format("its header names {} pages, not {}", header.page_count, place.page_count);
+  }
+  return {};
+}
+
+/// Returns how the format of an intact file differs from that of this build, or an empty text.
+std::string difference_of(const SnapshotFileHeader& header) {
+  if (header.magic != kSnapshotFileMagic || header.crc != crc_of(header)) return {};
+  if (header.version != kSnapshotFormatVersion) {
+    return fmt::format("its format has version {}, this program reads version {}", header.version,
+                       kSnapshotFormatVersion);
+  }
+  if (header.layout_hash != snapshot_layout_hash()) {
+    return fmt::format("its page layout has hash 0x{:08x}, this build has 0x{:08x}",
+                       header.layout_hash, snapshot_layout_hash());
   }
   return {};
 }
@@ -83,6 +97,8 @@ Result<std::unique_ptr<File>> open_place(FileSystem& file_system, const Snapshot
     return damaged(path, fmt::format("it has {} bytes, its header alone has {}", got, kPageBytes));
   SnapshotFileHeader header;
   std::memcpy(&header, buffer.bytes().data(), sizeof header);
+  const std::string difference = difference_of(header);
+  if (!difference.empty()) return of_other_build(path, difference);
   const std::string defect = defect_of(header, place, cluster_uuid);
   if (!defect.empty()) return damaged(path, defect);
   ATOLL_ASSIGN(const uint64_t size, file->size());

@@ -47,10 +47,10 @@ class PageDirectory {
     // Acquire pairs with the release in `remember`, so that the page is seen as it was published.
     const VolatilePointer name((*table.words)[slice >> shift].load(std::memory_order_acquire));
     if (name.is_null()) return nullptr;
-    // The lines of slices are needed next, and do not wait for the header this way.
-    const auto* slices = reinterpret_cast<const std::byte*>(page_at(view, name) + 1);
+    // The guide and the slices are needed next, and do not wait for the header this way.
+    const auto* start = reinterpret_cast<const std::byte*>(page_at(view, name));
 #pragma GCC unroll 8
-    for (uint32_t line = 0; line < kPrefetchedLines; ++line) __builtin_prefetch(slices + line * 64);
+    for (uint32_t line = 1; line <= kPrefetchedLines; ++line) __builtin_prefetch(start + line * 64);
     TreePage* page = live_page(view, name, storage_id, version);
     if (page == nullptr) return nullptr;
     if (page->contains(slice)) [[likely]]

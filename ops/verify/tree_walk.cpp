@@ -75,6 +75,7 @@ class TreeWalk {
       return walk_.wrong(tree.header, fmt::format("it has {} children, {} of them sorted", count,
                                                   tree.sorted_count()));
     }
+    if (!tree.has_guide()) return walk_.wrong(tree.header, "its guide differs from its separators");
     for (uint32_t i = 0; i < count; ++i) {
       const bool is_last = i + 1 == count;
       const SliceRange range{tree.separators[i], is_last ? tree.high : tree.separators[i + 1],

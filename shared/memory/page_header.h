@@ -74,7 +74,7 @@ class PageVersion {
 /// written only
 /// - by changes of `version_word`, of which readers must learn anyway,
 /// - rarely: `reference_bit` and `max_removed_vid`,
-/// - once, when the page is retired: `check` and `next_retired`.
+/// - when the page and the next one of its list are retired: `check` and `next_retired`.
 /// The lock word is not here, because threads that wait for the lock write it.
 struct PageHeader {
   uint64_t self;                          // VolatilePointer or SnapshotPointer word

@@ -275,7 +275,10 @@ VolatilePointer PageAllocator::next_retired(const PageHeader& page) const {
   if (page.next_retired == 0) return {};
   const std::byte* const next =
       view_->pool[page.next_retired_node] + uint64_t{page.next_retired} * kPageBytes;
-  return reinterpret_cast<const PageHeader*>(next)->volatile_self();
+  const auto& header = *reinterpret_cast<const PageHeader*>(next);
+  // The list is in the order of epochs, and `take` clears the epoch: no page of the list is in use.
+  DCHECK(header.check != 0 && header.check >= page.check);
+  return header.volatile_self();
 }
 
 void PageAllocator::recycle() {

@@ -6,7 +6,7 @@
 namespace atolldb {
 
 inline constexpr uint64_t kSegmentMagic = 0x314c4c4f5441ull;  // "ATOLL1"
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 
 enum class SegmentKind : uint32_t { control = 1, shared, pool, local, metrics, session, exchange };
 

@@ -82,7 +82,7 @@ TEST(BorderPageSearch, AGuideThatDiffersFromTheSlicesIsFound) {
     BorderSlots border(numbers, slices);
     ++border.page().border_guide[i];
     const uint32_t slot = (i + 1) * kSearchStride;
-    if (slot < kBorderSlotBound) EXPECT_FALSE(border.page().has_guide(kBorderSlotBound));
+    EXPECT_EQ(border.page().has_guide(kBorderSlotBound), slot >= kBorderSlotBound);
     EXPECT_TRUE(border.page().has_guide(slot)) << "the slot of the guide is not counted";
   }
 }

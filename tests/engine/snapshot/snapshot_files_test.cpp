@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -162,6 +163,28 @@ TEST_F(SnapshotFilesTest, AFileOfAnotherClusterOrLengthIsRefused) {
   SnapshotFiles reader(files_, kUuid);
   EXPECT_NE(error_of(reader.open({place(3)})).find("3 pages, not 4"), std::string::npos);
   EXPECT_NE(error_of(reader.open({{6, 1, "/d", 2}})).find("missing"), std::string::npos);
+}
+
+/// Such a file is intact, so it does not count as damaged: a salvage would give its data up.
+TEST_F(SnapshotFilesTest, AFileOfAnotherFormatIsRefusedButNotAsDamaged) {
+  ASSERT_EQ(error_of(write(files_, 2)), "");
+  SnapshotFileHeader header;
+  const auto bytes = std::as_writable_bytes(std::span(&header, 1));
+  ASSERT_TRUE((*files_.open_for_reading(path_))->read(0, bytes));
+  SnapshotFileHeader other = header;
+  other.version ^= 1;
+  other.crc = crc_of(other);
+  for (size_t at = 0; at < sizeof header; ++at) {
+    const auto before = reinterpret_cast<const uint8_t*>(&header)[at];
+    const auto after = reinterpret_cast<const uint8_t*>(&other)[at];
+    if (before != after) ASSERT_TRUE(files_.corrupt(path_, at, before ^ after));
+  }
+  SnapshotFiles reader(files_, kUuid);
+  const auto opened = reader.open_readable({place(2)});
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().code, ExitCode::corruption);
+  EXPECT_NE(opened.error().message.find("its format has version"), std::string::npos);
+  EXPECT_NE(opened.error().message.find("export the data there"), std::string::npos);
 }
 
 TEST_F(SnapshotFilesTest, WithoutAPageThereIsNoFileAndALeftoverIsGone) {
