@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/launcher_process.h"
 #include "tests/cluster/ledger_cluster.h"
+#include "tests/cluster/preloaded_library.h"
 
 namespace atolldb::test {
 namespace {
@@ -41,21 +41,6 @@ extern "C" int fdatasync(int fd) {
 
 class DeviceHang : public testing::TestWithParam<DurabilityScheme> {
  protected:
-  void SetUp() override {
-    const std::string source = folder_.path() + "/hang.cpp";
-    std::ofstream(source) << kLibrary;
-    const std::string library = folder_.path() + "/hang.so";
-    const Ran compiled =
-        runner_.run("/usr/bin/g++", {"-O1", "-fPIC", "-shared", source, "-o", library, "-ldl"});
-    ASSERT_EQ(compiled.code, 0) << compiled.error;
-    setenv("ATOLL_TEST_HANG", flag_.c_str(), 1);
-    setenv("LD_PRELOAD", library.c_str(), 1);
-  }
-  void TearDown() override {
-    unsetenv("LD_PRELOAD");
-    unsetenv("ATOLL_TEST_HANG");
-  }
-
   Config config(const std::string& name) const {
     Config config = folder_.config(name);
     config.durability.mode = DurabilityMode::durable;
@@ -79,6 +64,7 @@ class DeviceHang : public testing::TestWithParam<DurabilityScheme> {
   TestFolder folder_;
   CliRunner runner_{folder_};
   std::string flag_ = folder_.path() + "/hang";
+  PreloadedLibrary library_{runner_, kLibrary, "ATOLL_TEST_HANG", flag_};
 };
 
 INSTANTIATE_TEST_SUITE_P(Schemes, DeviceHang,
