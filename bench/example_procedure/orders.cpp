@@ -3,10 +3,10 @@
 #include <atoll/procedure.h>
 
 #include <array>
+#include <charconv>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
+#include <string_view>
 
 using namespace atoll_api;
 
@@ -29,7 +29,10 @@ struct Line {
 };
 
 static constexpr size_t kMaxLines = 15;
+// A key has 16 bits of the branch, 40 bits of the number, and 8 bits of the line.
+static constexpr uint64_t kLastBranch = (uint64_t{1} << 16) - 1;
 static constexpr uint64_t kLastNumber = (uint64_t{1} << 40) - 1;
+static_assert(kMaxLines < 1 << 8);
 
 /// An order, in the form in which calls for many records take their indexes.
 struct Order {
@@ -42,22 +45,38 @@ struct Order {
 using Key = std::array<std::byte, 8>;
 
 /// The lines of an order are neighbours, and a new order of a branch follows all others of it.
+/// Larger numbers would give the key of another order, so the callers check them.
 static Key line_key(uint64_t branch, uint64_t number, uint64_t line) {
   return ordered_key(branch << 48 | number << 8 | line);
 }
 
+/// Removes a number from the start of `text`. Returns false if there is none, or if it is too
+/// large.
+template <typename Number>
+static bool take_number(std::string_view& text, Number& number) {
+  const char* const end = text.data() + text.size();
+  const auto [next, error] = std::from_chars(text.data(), end, number);
+  text = std::string_view(next, static_cast<size_t>(end - next));
+  return error == std::errc();
+}
+
+/// Removes `wanted` from the start of `text`. Returns false if another character is there.
+static bool take_character(std::string_view& text, char wanted) {
+  if (text.empty() || text.front() != wanted) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
 /// Returns whether the input is "branch item:pieces item:pieces ...".
 static bool read_order(Bytes input, Order& order) {
-  const std::string text(input.text());
-  char* at = nullptr;
-  order.branch = std::strtoull(text.c_str(), &at, 10);
-  for (; *at == ' ' && order.count < kMaxLines; ++order.count) {
-    order.items[order.count] = std::strtoull(at + 1, &at, 10);
-    if (*at != ':') return false;
-    order.pieces[order.count] = std::strtoll(at + 1, &at, 10);
-    if (order.pieces[order.count] <= 0) return false;
+  std::string_view text = input.text();
+  if (!take_number(text, order.branch)) return false;
+  for (; order.count < kMaxLines && take_character(text, ' '); ++order.count) {
+    int64_t& pieces = order.pieces[order.count];
+    if (!take_number(text, order.items[order.count]) || !take_character(text, ':')) return false;
+    if (!take_number(text, pieces) || pieces <= 0) return false;
   }
-  return *at == '\0' && order.count != 0;
+  return text.empty() && order.count != 0;
 }
 
 /// Takes the pieces from the stock.
@@ -95,6 +114,7 @@ static Status insert_lines(Transaction txn, const Order& order, uint64_t number)
 static Status place_order(Context& context) {
   Order order;
   if (!read_order(context.input().bytes(), order)) return Status::invalid_argument;
+  if (order.branch > kLastBranch) return Status::out_of_range;
   const Transaction txn = context.transaction();
   TRY(take(txn, order));
   uint64_t number = 0;
@@ -109,7 +129,7 @@ static Status place_order(Context& context) {
 /// Names the records of the next order, while the worker commits the present transaction.
 static void prefetch_order(Prefetch& prefetch) {
   Order order;
-  if (!read_order(prefetch.input(), order)) return;
+  if (!read_order(prefetch.input(), order) || order.branch > kLastBranch) return;
   // The number is not known yet. The greatest one leads to the page of the latest order.
   const Key last = line_key(order.branch, kLastNumber, 0);
   const Bytes last_bytes = last;
@@ -119,13 +139,17 @@ static void prefetch_order(Prefetch& prefetch) {
 
 /// Input: "branch number". Removes an order, and puts its pieces back. Output: number of its lines.
 static Status cancel_order(Context& context) {
-  const std::string text(context.input().text());
-  unsigned long branch = 0;
-  unsigned long number = 0;
-  if (std::sscanf(text.c_str(), "%lu %lu", &branch, &number) != 2) return Status::invalid_argument;
+  std::string_view text = context.input().text();
+  uint64_t branch = 0;
+  uint64_t number = 0;
+  if (!take_number(text, branch) || !take_character(text, ' ') || !take_number(text, number) ||
+      !text.empty()) {
+    return Status::invalid_argument;
+  }
+  if (branch > kLastBranch || number > kLastNumber) return Status::out_of_range;
   const Transaction txn = context.transaction();
   Cursor cursor(orders, txn);
-  cursor.from(line_key(branch, number, 0)).until(line_key(branch, number + 1, 0));
+  cursor.from(line_key(branch, number, 0)).until(line_key(branch, number, kMaxLines));
   for (int lines = 0;; ++lines) {
     const Status found = cursor.next();
     if (found == Status::end_of_scan && lines == 0) return Status::not_found;

@@ -1,8 +1,9 @@
 // Measures an order of ten items, which reads and writes eleven records and inserts ten: through
-// the public API of procedures with calls for many records, with single calls, and through the API
-// of the tree.
+// the public API of procedures with calls for many records, with single calls, and through the
+// engine's own API.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -98,7 +99,7 @@ Status order_by_engine(Transaction& txn, Shop& shop, const std::string& input) {
 
 using LibraryFunction = atoll_api::Status (*)(atoll_api::Context&);
 
-/// `function`: of the library; null: the API of the tree.
+/// `function`: of the library; null: the engine's own API.
 void order_of_ten(benchmark::State& state, LibraryFunction function) {
   Shop shop(static_cast<uint64_t>(state.range(0)));
   size_t next = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <span>
 
 #include "engine/api/current_attempt.h"
@@ -68,7 +69,9 @@ ApiStatus tree_get_many(uint64_t attempt, const ApiHandle* tree, const ApiBytes*
     return in_call_batches(std::span(keys, count), [&](size_t first, auto some) {
       std::byte* const to = static_cast<std::byte*>(out) + first * stride;
       const Status status = own.get_many(txn, stored.fill(tree, some), to, stride, found);
-      for (size_t i = 0; i < some.size(); ++i) results[first + i] = to_api(found[i]);
+      size_t i = 0;
+      for (; i < some.size() && !is_abort(found[i]); ++i) results[first + i] = to_api(found[i]);
+      if (is_abort(status)) std::fill(results + first + i, results + count, to_api(status));
       return status;
     });
   });
@@ -89,9 +92,12 @@ ApiStatus tree_get_many_for_update(uint64_t attempt, const ApiHandle* tree, cons
         RecordRef& ref = begin_place(places[at]);
         const Status status = own.get_for_update(
             txn, wanted[i], static_cast<std::byte*>(out) + at * stride, stride, length, ref);
+        if (is_abort(status)) {
+          std::fill(results + at, results + count, to_api(status));
+          return status;
+        }
         results[at] = to_api(status);
         if (payload_bytes != nullptr) payload_bytes[at] = length;
-        if (is_abort(status)) return status;
         if (status != Status::ok) continue;
         end_place(places[at], ref, id, identity_of(id, to_engine(some[i])));
       }
@@ -156,6 +162,29 @@ void prefetch_tree(uint64_t run, const ApiHandle* tree, const ApiBytes* keys, si
 
 namespace {
 
+/// The records that a library wants. Its Wanted may have fewer members than that of this node, or
+/// more. The node ignores members that it does not know, because a prefetch is a hint.
+class WantedRecords {
+ public:
+  /// `bytes`: size of one Wanted of the library. REQUIRES: bytes >= kLeastWantedBytes.
+  WantedRecords(const Wanted* first, size_t count, size_t bytes)
+      : first_(reinterpret_cast<const std::byte*>(first)), count_(count), bytes_(bytes) {
+    DCHECK(bytes >= atoll_api::abi::kLeastWantedBytes);
+  }
+  size_t size() const { return count_; }
+  Wanted operator[](size_t i) const {
+    DCHECK(i < count_);
+    Wanted wanted;  // members that the library does not have keep their defaults
+    std::memcpy(&wanted, first_ + i * bytes_, std::min(bytes_, sizeof wanted));
+    return wanted;
+  }
+
+ private:
+  const std::byte* first_;
+  size_t count_;
+  size_t bytes_;
+};
+
 Status check_wanted(const Wanted& wanted) {
   DCHECK(wanted.storage != nullptr);
   if (is_tree(*wanted.storage)) return Status::ok;
@@ -195,14 +224,15 @@ void prefetch_lines_of(Transaction& txn, const Wanted& wanted) {
 
 }  // namespace
 
-ApiStatus prefetch_wanted(uint64_t run, const Wanted* wanted, size_t count) {
+ApiStatus prefetch_wanted(uint64_t run, const Wanted* wanted, size_t count, size_t wanted_bytes) {
   const CurrentAttempt& current = current_attempt;
   const bool is_attempt = current.runs(run);
   if (!is_attempt && !current.prefetches(run)) return ApiStatus::invalid_argument;
+  if (wanted_bytes < atoll_api::abi::kLeastWantedBytes) return ApiStatus::invalid_argument;
   DCHECK(current.transaction != nullptr);
-  const std::span<const Wanted> all(wanted, count);
-  for (const Wanted& one : all) {
-    const Status status = check_wanted(one);
+  const WantedRecords all(wanted, count, wanted_bytes);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Status status = check_wanted(all[i]);
     if (status != Status::ok) return to_api(status);
   }
   Transaction& txn = *current.transaction;
@@ -211,10 +241,10 @@ ApiStatus prefetch_wanted(uint64_t run, const Wanted* wanted, size_t count) {
   if (is_attempt) {
     ColdBatch batch(txn.worker());
     if (batch.is_wanted()) {
-      for (const Wanted& one : all) add_cold_pages(txn, one, batch);
+      for (size_t i = 0; i < all.size(); ++i) add_cold_pages(txn, all[i], batch);
     }
   }
-  for (const Wanted& one : all) prefetch_lines_of(txn, one);
+  for (size_t i = 0; i < all.size(); ++i) prefetch_lines_of(txn, all[i]);
   return ApiStatus::ok;
 }
 

@@ -31,6 +31,7 @@ ApiStatus tree_prefetch(uint64_t attempt, const ApiHandle* tree, const ApiBytes*
 void prefetch_array(uint64_t run, const ApiHandle* array, const uint64_t* indexes, size_t count);
 void prefetch_tree(uint64_t run, const ApiHandle* tree, const ApiBytes* keys, size_t count,
                    uint32_t records);
-ApiStatus prefetch_wanted(uint64_t run, const atoll_api::abi::Wanted* wanted, size_t count);
+ApiStatus prefetch_wanted(uint64_t run, const atoll_api::abi::Wanted* wanted, size_t count,
+                          size_t wanted_bytes);
 
 }  // namespace atolldb

@@ -123,8 +123,8 @@ class StoredKeys {
 
 // -- Places ------------------------------------------------------------------------------------
 
-/// Makes a place of no record. The engine stores the ref into the place itself: a copy would wait
-/// for its stores.
+/// Makes a place of no record. The engine fills the ref in place, because a copy would stall on
+/// these stores.
 inline RecordRef& begin_place(ApiPlace& place) {
   static_assert(sizeof(RecordRef) == sizeof(place.node) && alignof(RecordRef) <= 8);
   static_assert(std::is_trivially_copyable_v<RecordRef>);

@@ -193,6 +193,24 @@ class ProcedureLibraryTest : public ::testing::Test {
     EXPECT_FALSE(compile(kEchoSource, "echo", {}).empty());
     return runner_.config("bank", "[procedures]\nlibraries = [\"echo.so\"]\n" + keys, 1);
   }
+  /// Builds the procedures of orders. Returns the config file of a cluster that loads them.
+  std::string build_shop() const {
+    const std::string source =
+        std::string(ATOLL_SOURCE_DIR) + "/bench/example_procedure/orders.cpp";
+    EXPECT_FALSE(build_procedures(runner_, source, "orders").empty());
+    return runner_.config("shop", "[procedures]\nlibraries = [\"orders.so\"]");
+  }
+  /// Creates the storages of the shop.
+  void create_shop(const std::string& branches) const {
+    const auto create = [&](const std::vector<std::string>& words) {
+      std::vector<std::string> all = {"storage", "create"};
+      all.insert(all.end(), words.begin(), words.end());
+      ASSERT_EQ(runner_.atoll(all).code, 0);
+    };
+    create({"branches", "--type", "array", "--payload-bytes", "8", "--records", branches});
+    create({"stock", "--type", "array", "--payload-bytes", "8", "--records", "1000"});
+    create({"orders", "--type", "mastertree"});
+  }
 
   const TestFolder folder_;
   const CliRunner runner_;
@@ -288,18 +306,8 @@ TEST_F(ProcedureLibraryTest, ALibraryOfTheMinorVersionWithPrefetchFunctionsRuns)
 
 /// The stock, the numbers and the lines of orders, as each procedure of the example leaves them.
 TEST_F(ProcedureLibraryTest, TheOrdersOfTheExampleKeepTheStock) {
-  const std::string source = std::string(ATOLL_SOURCE_DIR) + "/bench/example_procedure/orders.cpp";
-  ASSERT_FALSE(build_procedures(runner_, source, "orders").empty());
-  const CliCluster cluster(runner_,
-                           runner_.config("shop", "[procedures]\nlibraries = [\"orders.so\"]"));
-  const auto create = [&](const std::vector<std::string>& words) {
-    std::vector<std::string> all = {"storage", "create"};
-    all.insert(all.end(), words.begin(), words.end());
-    ASSERT_EQ(runner_.atoll(all).code, 0);
-  };
-  create({"branches", "--type", "array", "--payload-bytes", "8", "--records", "100"});
-  create({"stock", "--type", "array", "--payload-bytes", "8", "--records", "1000"});
-  create({"orders", "--type", "mastertree"});
+  const CliCluster cluster(runner_, build_shop());
+  create_shop("100");
   const auto left = [&](const std::string& item) {
     return runner_.atoll({"kv", "get", "stock", item, "--value-format", "i64"}).out;
   };
@@ -319,7 +327,8 @@ TEST_F(ProcedureLibraryTest, TheOrdersOfTheExampleKeepTheStock) {
   EXPECT_EQ(call("order", longest).out, "0\n");
   for (const std::string& input :
        {std::string("1"), std::string("1 5"), std::string("1 5:0"), std::string("1 5:-1"),
-        std::string("one 5:1"), longest + " 7:1"}) {
+        std::string("one 5:1"), std::string("1 :3"), std::string("1 -5:3"), std::string(" 5:1"),
+        longest + " 7:1"}) {
     EXPECT_NE(call("order", input).error.find("invalid_argument"), std::string::npos) << input;
   }
   EXPECT_EQ(left("5"), "14\n");
@@ -327,6 +336,33 @@ TEST_F(ProcedureLibraryTest, TheOrdersOfTheExampleKeepTheStock) {
   EXPECT_NE(call("cancel", "1 0").error.find("not_found"), std::string::npos);
   EXPECT_EQ(left("5") + left("6") + left("999"), "17\n19\n20\n");
   EXPECT_EQ(call("order", "1 5:1", "1").out, "2\n");
+}
+
+/// Branches and numbers that do not fit into a key must not lead to an order of another branch.
+TEST_F(ProcedureLibraryTest, OrdersOfTheExampleWithTooLargeNumbersAreRefused) {
+  const CliCluster cluster(runner_, build_shop());
+  create_shop("65537");
+  ASSERT_EQ(runner_.atoll({"kv", "add", "stock", "5", "20"}).code, 0);
+  EXPECT_EQ(call("order", "0 5:1").out, "0\n");
+  EXPECT_EQ(call("order", "1 5:1").out, "0\n");
+  const auto expect_refused = [&](const char* procedure, const std::string& input,
+                                  const std::string& status) {
+    EXPECT_NE(call(procedure, input).error.find(status), std::string::npos) << input;
+  };
+  expect_refused("order", "65536 5:1", "out_of_range");
+  expect_refused("order", "18446744073709551616 5:1", "invalid_argument");
+  expect_refused("cancel", "0 1099511627776", "out_of_range");
+  expect_refused("cancel", "65536 0", "out_of_range");
+  expect_refused("cancel", "1 0 0", "invalid_argument");
+  expect_refused("cancel", "1", "invalid_argument");
+  // The last order of a branch.
+  ASSERT_EQ(runner_.atoll({"kv", "add", "branches", "65535", "1099511627775"}).code, 0);
+  EXPECT_EQ(call("order", "65535 5:1").out, "1099511627775\n");
+  expect_refused("order", "65535 5:1", "out_of_range");
+  EXPECT_EQ(call("cancel", "65535 1099511627775").out, "1\n");
+  EXPECT_EQ(call("cancel", "0 0").out, "1\n");
+  EXPECT_EQ(call("cancel", "1 0").out, "1\n");
+  EXPECT_EQ(runner_.atoll({"kv", "get", "stock", "5", "--value-format", "i64"}).out, "20\n");
 }
 
 TEST_F(ProcedureLibraryTest, ALibraryAddsToNumbersAndReadsABatchOfRows) {

@@ -2,8 +2,8 @@
 // the list that a library exports. Applications include <atoll/procedure.h> instead.
 //
 // A change that breaks built libraries increments kAbiMajor. A member added at the end of
-// NodeFunctions or Procedure increments kAbiMinor. A node loads a library of its own major version,
-// and of its own minor version or an older one. Needs C++17.
+// NodeFunctions, Procedure or Wanted increments kAbiMinor. A node loads a library of its own major
+// version, and of its own minor version or an older one. Needs C++17.
 #pragma once
 
 #include <atoll/status.h>
@@ -131,7 +131,8 @@ struct ScanRows {
   size_t key_capacity = 0;    // at least kMaxKeyBytes, unless no keys are wanted
 };
 
-/// Records of one storage that a transaction will use. Since minor version 2.
+/// Records of one storage that a transaction will use. Since minor version 2. Later versions may
+/// add members at the end, because prefetch_wanted gets the size. They must have a default.
 struct Wanted {
   const StorageHandle* storage = nullptr;
   size_t count = 0;                   // number of indexes or keys
@@ -235,9 +236,24 @@ struct NodeFunctions {
                              const Bytes* payloads, size_t count);
   /// Sets `place` to that of the row that scan_next has returned.
   Status (*scan_place)(uint64_t attempt, uint64_t cursor, Place* place);
-  /// `run`: number of an attempt, or of a run of a prefetch function.
-  Status (*prefetch_wanted)(uint64_t run, const Wanted* wanted, size_t count);
+  /// `run`: number of an attempt, or of a run of a prefetch function. `wanted_bytes`:
+  /// sizeof(Wanted) in the library. The node uses the default of a member that the library does not
+  /// have. Returns invalid_argument for less than kLeastWantedBytes.
+  Status (*prefetch_wanted)(uint64_t run, const Wanted* wanted, size_t count, size_t wanted_bytes);
 };
+
+/// Members of Wanted before this offset have no default.
+inline constexpr size_t kLeastWantedBytes = offsetof(Wanted, offset);
+
+// Built libraries use these offsets and sizes. A new minor version adds the offset of its first
+// function here, and changes none of the others.
+static_assert(offsetof(NodeFunctions, is_current) == 8);
+static_assert(offsetof(NodeFunctions, prefetch_array) == 232);   // minor version 1
+static_assert(offsetof(NodeFunctions, array_find_many) == 264);  // minor version 2
+static_assert(sizeof(NodeFunctions) == 312);                     // end of minor version 2
+static_assert(sizeof(StorageHandle) == 80 && sizeof(Place) == 48 && sizeof(ScanRange) == 56);
+static_assert(sizeof(ScanRow) == 40 && sizeof(ScannedRow) == 24 && sizeof(ScanRows) == 48);
+static_assert(sizeof(Wanted) == 48);  // minor version 2
 
 }  // namespace abi
 

@@ -156,7 +156,7 @@ class Prefetch {
   /// Prefetches records of several storages, and only the wanted bytes of records of arrays. Does
   /// nothing if a storage was not found, or the payload lacks the bytes.
   void records(std::initializer_list<Wanted> wanted) const {
-    static_cast<void>(node_->prefetch_wanted(run_, wanted.begin(), wanted.size()));
+    static_cast<void>(node_->prefetch_wanted(run_, wanted.begin(), wanted.size(), sizeof(Wanted)));
   }
   /// Prefetches `records` records from each key on. 0: only the start of their page, for keys to
   /// insert.

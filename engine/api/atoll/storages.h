@@ -17,8 +17,9 @@
 //   does so, too.
 // * A transaction sees its own writes. Other transactions see them after the commit.
 //
-// Speed: a look-up waits for memory several times. A call for many records overlaps these waits,
-// and reads the missing snapshot pages of all its records at the same time.
+// Speed: a look-up waits for memory several times. A call for many records overlaps these waits. It
+// also reads up to 16 of their missing snapshot pages at the same time, if the worker has missed
+// such pages lately. In a transaction that reads a snapshot, trees read them one after the other.
 // * Look records up together as soon as their keys are known, and read them afterwards: `find_many`
 //   and `find_many_for_update` of arrays, `get_many` and `get_many_for_update` of trees.
 // * A Place saves the second look-up of a record that is read and then written.
@@ -29,12 +30,16 @@
 //   that use only these calls on a record do not conflict.
 //
 // Read set: each record that a call reads takes an entry, also in a scan. So does each insert, and
-// each update or removal of a record of a tree. Reads in sequence of one record take one entry.
-// Look-ups with `find_many`, prefetches, increments, and updates of arrays take none; but a second
-// increment of a record, at another offset, reads it. Transactions that read a snapshot take none
-// for reads. The limits are the config keys memory.read_set, and memory.write_set for records that
-// are written; past them a call returns transaction_too_large. A transaction of at most 256 entries
-// can lock contended records early, which saves many aborts.
+// each update or removal of a record of a tree. Consecutive reads of one record share one entry.
+// Look-ups with `find_many`, prefetches, increments, and updates of arrays take none. An increment
+// at a second offset of a record reads the record. Transactions that read a snapshot take none for
+// reads. The limits are the config keys memory.read_set, and memory.write_set for records that are
+// written; past them a call returns transaction_too_large. A transaction of at most 256 entries can
+// lock contended records early, which saves many aborts.
+//
+// Pointer set: a serializable transaction also remembers where pages were missing. Look-ups of
+// records that are in no page of memory take entries, also with `find_many`. Consecutive look-ups
+// share the entry of a missing page. Past 1,024 entries a call returns transaction_too_large.
 //
 // Units: offsets, counts and capacities are bytes. Increments use the machine's byte order.
 // Every call may return an abort status (`is_abort`). Every writing call may return
@@ -70,14 +75,17 @@ class Transaction {
   /// Returns whether this thread still runs this attempt of the transaction.
   bool is_current() const { return node_ != nullptr && node_->is_current(attempt_); }
 
-  /// Prefetches records of several storages, and reads all their missing snapshot pages at the same
-  /// time. Waits for these. A hint: it reads and registers nothing. Ignores records that do not
-  /// exist. Returns storage_not_found, or out_of_range for bytes past the payload, before it
-  /// prefetches anything.
+  /// Prefetches records of several storages. If the worker has missed snapshot pages lately, it
+  /// also reads their missing pages, up to 16 at the same time, and waits for them. It reads no
+  /// page of a tree if the transaction reads a snapshot. A hint: it registers nothing. It ignores
+  /// records that do not exist, and storages that were dropped. Returns storage_not_found for a
+  /// storage that was never found, or out_of_range for bytes past the payload, before it prefetches
+  /// anything.
   ///
   ///   txn.prefetch({customers.wanted(&customer, 1), stock.wanted(items, count, 0, 16)});
   Status prefetch(std::initializer_list<Wanted> wanted) const {
-    return call(&abi::NodeFunctions::prefetch_wanted, wanted.begin(), wanted.size());
+    return call(&abi::NodeFunctions::prefetch_wanted, wanted.begin(), wanted.size(),
+                sizeof(Wanted));
   }
 
  private:
@@ -183,7 +191,7 @@ class Array {
                     uint32_t{sizeof(T)}, static_cast<void*>(&out), &place.place_);
   }
   /// Looks records up without reading them: sets places[i] to the place of record indexes[i]. Their
-  /// cache misses overlap, and so do the reads of their missing snapshot pages. Prefetches bytes
+  /// cache misses overlap, and so do most reads of their missing snapshot pages. Prefetches bytes
   /// [offset, offset + bytes) of each record. An index may occur twice, and may be past the last
   /// record. Returns out_of_range for bytes past the payload. After any other result than ok, the
   /// places must not be used.
@@ -211,8 +219,9 @@ class Array {
                   size_t out_bytes) const {
     return txn.call(&abi::NodeFunctions::array_get_many, &handle_, indexes, count, out, out_bytes);
   }
-  /// Prefetches the cache lines that `get` of these records will touch, and reads their missing
-  /// snapshot pages at the same time. Waits for these. A hint.
+  /// Prefetches the cache lines that `get` of these records will touch. If the worker has missed
+  /// snapshot pages lately, it also reads their missing pages, up to 16 at the same time, and waits
+  /// for them. A hint.
   Status prefetch(Transaction txn, const uint64_t* indexes, size_t count) const {
     return txn.call(&abi::NodeFunctions::array_prefetch, &handle_, indexes, count);
   }
@@ -300,7 +309,8 @@ class Mastertree {
                     &place.place_);
   }
   /// Writes one outcome per key to `results`, and payload i to `out + i * stride`, at most `stride`
-  /// bytes. Returns ok, or the first abort status.
+  /// bytes. Returns ok, or the first abort status, which is then the outcome of all later keys,
+  /// too.
   Status get_many(Transaction txn, const Bytes* keys, size_t count, void* out, uint32_t stride,
                   Status* results) const {
     return txn.call(&abi::NodeFunctions::tree_get_many, &handle_, keys, count, out, stride,
@@ -309,7 +319,8 @@ class Mastertree {
   /// Does the same as `get_for_update` for several keys, with overlapping cache misses. Writes one
   /// outcome per key to `results`, payload i to `out + i * stride`, at most `stride` bytes, and its
   /// whole length to payload_bytes[i], if that is not null. If results[i] is ok, sets places[i]. A
-  /// key may occur twice. Returns ok, or the first abort status.
+  /// key may occur twice. Returns ok, or the first abort status, which is then the outcome of all
+  /// later keys, too.
   Status get_many_for_update(Transaction txn, const Bytes* keys, size_t count, void* out,
                              uint32_t stride, Status* results, Place* places,
                              uint32_t* payload_bytes = nullptr) const {

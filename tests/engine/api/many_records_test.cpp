@@ -286,6 +286,55 @@ TEST_F(ManyRecords, StoragesThatWereNotFoundOrAreDroppedAreRefused) {
             Got::ok);
 }
 
+/// Wanted of a later version, which has a member more.
+struct LongWanted {
+  api::Wanted known;
+  uint64_t more = ~uint64_t{0};
+};
+
+/// Wanted with the members that have no default.
+struct ShortWanted {
+  explicit ShortWanted(const api::Wanted& known)
+      : storage(known.storage), count(known.count), indexes(known.indexes), keys(known.keys) {}
+
+  const api::abi::StorageHandle* storage;
+  size_t count;
+  const uint64_t* indexes;
+  const api::Bytes* keys;
+};
+static_assert(sizeof(ShortWanted) == api::abi::kLeastWantedBytes);
+
+TEST_F(ManyRecords, APrefetchTakesAsManyMembersAsTheLibraryHas) {
+  const uint64_t indexes[] = {1, 2};
+  const api::Bytes keys[] = {"a", "b"};
+  const api::Wanted array = numbers_.wanted(indexes, 2, 8, 8);
+  const api::Wanted past_end = numbers_.wanted(indexes, 2, 9, 8);
+  const api::Wanted tree = words_.wanted(keys, 2);
+  std::vector<std::byte> output;
+  std::string message;
+  const auto with_prefetch = [&](auto&& body) {
+    EXPECT_EQ(cluster_.worker(0).run([&](Transaction& txn) {
+      const ProcedureAttempt attempt(txn, output, message);
+      body([&](const auto& all, size_t bytes) {
+        return node_functions().prefetch_wanted(
+            attempt.number(), reinterpret_cast<const api::Wanted*>(all), std::size(all), bytes);
+      });
+      return Status::ok;
+    }),
+              Status::ok);
+  };
+  with_prefetch([&](const auto& prefetch) {
+    const LongWanted good[] = {{array}, {tree}, {array}};
+    EXPECT_EQ(prefetch(good, sizeof(LongWanted)), Got::ok);
+    const LongWanted bad[] = {{array}, {tree}, {past_end}};
+    EXPECT_EQ(prefetch(bad, sizeof(LongWanted)), Got::out_of_range) << "each element is read";
+    // The node would take the next element for an offset if it read as much as its own Wanted has.
+    const ShortWanted few[] = {ShortWanted(past_end), ShortWanted(tree), ShortWanted(array)};
+    EXPECT_EQ(prefetch(few, sizeof(ShortWanted)), Got::ok);
+    EXPECT_EQ(prefetch(few, sizeof(ShortWanted) - 1), Got::invalid_argument);
+  });
+}
+
 TEST_F(ManyRecords, CallsAfterTheEndOfTheAttemptAreRefused) {
   const uint64_t index = 1;
   const api::Bytes key = "a";
@@ -391,6 +440,19 @@ TEST_F(FewEntries, ATransactionThatIsTooLargeSaysSo) {
             Got::ok);
   EXPECT_EQ(read(kEntries + 1), Got::transaction_too_large);
   EXPECT_EQ(read(kEntries), Got::ok);
+  // The abort is also the outcome of the keys that were not read.
+  for (const bool for_update : {false, true}) {
+    FoundRecords found(views.size());
+    EXPECT_EQ(run([&](api::Transaction txn) {
+                if (for_update) return found.get(words_, txn, views);
+                return words_.get_many(txn, views.data(), views.size(), found.bytes.data(),
+                                       FoundRecords::kStride, found.results.data());
+              }),
+              Got::transaction_too_large);
+    for (size_t i = 0; i < views.size(); ++i) {
+      EXPECT_EQ(found.results[i], i < kEntries ? Got::ok : Got::transaction_too_large) << i;
+    }
+  }
   // Look-ups take no entry; reads and writes at their places do.
   const auto update = [&](size_t count) {
     return run([&](api::Transaction txn) {
