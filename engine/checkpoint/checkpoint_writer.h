@@ -1,9 +1,10 @@
 // Writes the files of one checkpoint thread: blocks of records, dealt to its files in turn. Source:
 // [SILOR14] section 4.2.
 //
-// The turn of a file ends after about as many bytes as the file has already, and at the latest
-// after a quarter of `sync_bytes`, or kCheckpointTurnBytes if that is less. So the files of a small
-// checkpoint have similar sizes. In a large one, few files have bytes that are not synced.
+// In a turn, a file gets as many bytes as it has already, but at least kCheckpointBlockBytes. It
+// gets at most a quarter of `sync_bytes`, or kCheckpointTurnBytes if that is less. The turn ends
+// with the block that reaches this limit, so a file may get nearly a block more. So the files of a
+// small checkpoint have similar sizes. In a large one, few files have bytes that are not synced.
 #pragma once
 
 #include <cstdint>

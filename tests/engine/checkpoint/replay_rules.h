@@ -199,8 +199,9 @@ inline std::string versions_of_a_record_have_one_share() {
   return problem.empty() ? scenario.recover(scenario.stage.crash(), {.shares = 3}) : problem;
 }
 
-/// Several processes replay together. The first one reads the checkpoint and the newest log files,
-/// with updates of records whose newest whole versions are in the log files of the others (R100).
+/// Several processes replay together. The first one reads the checkpoint and the newest log files.
+/// These have updates of records. The newest whole versions of the records are in the log files of
+/// the other processes (R100).
 inline std::string updates_wait_for_the_files_of_all_processes() {
   ReplayScenario scenario;
   std::string problem;
