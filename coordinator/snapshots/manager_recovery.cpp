@@ -28,6 +28,8 @@ Result<void> SnapshotManager::recover(const OnRecovering& on_recovering) {
   if (!durable_->streams_to_read().empty() || (salvages && durable_->snapshot())) {
     on_recovering(begin_recovery());
     ATOLL_TRY(take_recovery_snapshots());
+    // Relaxed: for display. The recovery may have been too short for record_recovery_progress.
+    control_.recovered_percent.store(100, std::memory_order_relaxed);
   }
   if (durable_->snapshot()) {
     ATOLL_TRY(set_storage_roots(*durable_->snapshot()));

@@ -52,7 +52,7 @@ std::string recovery_text(const ControlSegment& control, bool has_snapshots) {
   };
   const std::string part = std::to_string(percent) + " % of ";
   if (!has_snapshots) {
-    return text(is_read ? "the checkpoint and the log are read, their last records are stored"
+    return text(is_read ? "the checkpoint and the log are read; the nodes store the last records"
                         : part + "the checkpoint and the log is read",
                 "until then no transaction runs");
   }

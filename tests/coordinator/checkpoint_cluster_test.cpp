@@ -134,6 +134,8 @@ TEST_F(CheckpointClusterTest, ARestartHasWhatTheCheckpointAndTheLogAfterItHave) 
   EXPECT_EQ(get(), "2");
   EXPECT_EQ(checkpoints().at("newest"), 1);
   EXPECT_GT(checkpoints().at("replay").at("records"), 0);
+  EXPECT_EQ(cluster_.control().recovered_percent.load(std::memory_order_relaxed), 100u)
+      << "also after a short recovery, which no beat has seen";
   // Nothing was committed since, but a recovery from the newest checkpoint would replay the log.
   EXPECT_EQ(take().at("id"), 2);
   cluster_.restart();

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "soc/procedure/procedure.h"
 #include "tests/coordinator/one_record_cluster.h"
@@ -96,7 +97,9 @@ std::string the_settled_epoch_is_held_until_all_nodes_have_replayed() {
 }
 
 std::string nodes_exchange_when_all_have_read_their_files() {
-  constexpr std::chrono::milliseconds kPause{300};  // a fault shows earlier
+  // Nodes that obey the rule exchange nothing during the pause, so it lasts to its end. Under the
+  // mutant it ends with the exchange, but node 0 may take long to read its files.
+  const std::chrono::milliseconds pause(fault::exchange_amid_files ? 10'000 : 100);
   StagedCluster cluster(checkpoint_config(2));
   cluster.start();
   if (const auto created = create_records(cluster); !created) return created.error().message;
@@ -118,7 +121,7 @@ std::string nodes_exchange_when_all_have_read_their_files() {
     }
     if (operation != ControlOperation::replay_wait || node != 1 || has_paused) return;
     has_paused = true;
-    changed.wait_for(lock, kPause, [&] { return exchanges != 0; });
+    changed.wait_for(lock, pause, [&] { return exchanges != 0; });
   };
   cluster.after_call = [&](uint32_t node, ControlOperation operation, const Json&) {
     const std::lock_guard guard(mutex);

@@ -33,8 +33,8 @@ TEST(RecoveryText, OfCheckpointsNamesNoSnapshotAndNoPercentageAfterTheFiles) {
             "the cluster recovers (41 % of the checkpoint and the log is read): try again when it "
             "runs; until then no transaction runs");
   EXPECT_EQ(text_at(100, 0, false),
-            "the cluster recovers (the checkpoint and the log are read, their last records are "
-            "stored): try again when it runs; until then no transaction runs");
+            "the cluster recovers (the checkpoint and the log are read; the nodes store the last "
+            "records): try again when it runs; until then no transaction runs");
 }
 
 }  // namespace
