@@ -183,6 +183,8 @@ def check_words(path, text, names):
 
 def check_markdown(path, text, names):
     """Yields (line, message) for each violation in the Markdown file at `path`."""
+    if not text.startswith("# "):
+        yield 1, 'the file does not begin with "# " and a title'
     is_fenced = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("```"):

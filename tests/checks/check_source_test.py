@@ -20,6 +20,7 @@ def messages(path, text):
 
 
 def markdown_messages(path, text):
+    text = text if text.startswith("#") else f"# Title\n{text}"
     return [m for _, m in check_source.check_markdown(pathlib.PurePosixPath(path), text, NAMES)]
 
 
@@ -217,6 +218,13 @@ class CheckSource(unittest.TestCase):
         self.assert_bad("engine/a.cpp", "// it waits in" + "\n// vain\n", "in vain")
         self.assert_good_words("somebodys, latest, lesser, in a vain hope, body, renewed")
 
+    def test_markdown_begins_with_a_title(self):
+        self.assertEqual(markdown_messages("ops/README.md", "# Title\n"), [])
+        for text in ("#Title\n", "## Title\n"):
+            found = markdown_messages("ops/README.md", text)
+            self.assertEqual(len(found), 1, found)
+            self.assertIn("title", found[0])
+
     def test_widths_of_markdown(self):
         columns, cell = "x" * (check_source.MAX_COLUMNS + 1), "x" * (check_source.MAX_CELL + 1)
         link = "https://example.org/" + columns
@@ -238,16 +246,16 @@ class CheckSource(unittest.TestCase):
             root = pathlib.Path(name)
             (root / "engine" / "rules").mkdir(parents=True)
             (root / "engine" / "rules" / "a.md").write_text(
-                "### R7 (a rule)\n### R8\n#### R9 (x)\n")
-            (root / check_source.BIBLIOGRAPHY).write_text("| AB01 | x |\n|---|---|\nAB02 | y\n")
+                "# Rules\n### R7 (a rule)\n### R8\n#### R9 (x)\n")
+            (root / check_source.BIBLIOGRAPHY).write_text("# Papers\n| AB01 | x |\n|---|---|\nAB02 | y\n")
             names = check_source.Names.of_tree(root)
             self.assertEqual((names.rules, names.tags), ({7}, {"AB01"}))
-            (root / "engine" / "README.md").write_text("R7, R" + "8 [AB01] [AB" + "02]\n")
+            (root / "engine" / "README.md").write_text("# R7, R" + "8 [AB01] [AB" + "02]\n")
             self.assertEqual(check_source.check_tree(root)[1], [
                 "engine/README.md:1: R8: no rule has this number: see engine/RULES.md",
                 "engine/README.md:1: [AB02]: engine/BIBLIOGRAPHY.md has no such paper",
-                "engine/rules/a.md:2: R8: no rule has this number: see engine/RULES.md",
-                "engine/rules/a.md:3: R9: no rule has this number: see engine/RULES.md"])
+                "engine/rules/a.md:3: R8: no rule has this number: see engine/RULES.md",
+                "engine/rules/a.md:4: R9: no rule has this number: see engine/RULES.md"])
 
     SMALL_TREE = check_source.Tree(
         ["engine/log/log_reader.cpp", "engine/log/log_reader.h", "engine/log/README.md",
@@ -339,8 +347,8 @@ class CheckSource(unittest.TestCase):
             (root / "engine" / "a.cpp").write_text("int code_of;  // stale_name\n// See gone.h.\n")
             (root / "engine" / "b.inc").write_text("ROW(row_name)\n")
             (root / "engine" / "rules" / "a.md").write_text(
-                "`code_of` `row_name` `a.cpp`\n`stale_name` `c.cpp`\n")
-            (root / "README.md").write_text("`engine/a.cpp` `engine/c.cpp`\n")
+                "# `code_of` `row_name` `a.cpp`\n`stale_name` `c.cpp`\n")
+            (root / "README.md").write_text("# `engine/a.cpp` `engine/c.cpp`\n")
             self.assertEqual(check_source.check_tree(root)[1], [
                 "engine/a.cpp:2: gone.h: there is no such file in the tree",
                 "README.md:1: engine/c.cpp: there is no such file or folder in the tree",
