@@ -36,7 +36,7 @@ class CountedLoad {
 class Crew {
  public:
   struct Options {
-    /// A turn within transactions has 1 to this many accesses; 0: a turn is one transaction.
+    /// Maximum accesses of a turn, which is random; 0: a turn is one transaction.
     uint32_t longest_turn = 0;
     /// Accesses of each worker in an epoch.
     uint64_t epoch_accesses = 25'000'000;

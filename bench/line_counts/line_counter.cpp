@@ -60,15 +60,26 @@ bool LineCounter::Visited::add(uint64_t line) {
     counted_generation = generation;
     size = 0;
   }
-  uint64_t at = line * 0x9e3779b97f4a7c15ull % kEntries;
-  for (;; at = (at + 1) % kEntries) {
-    Entry& entry = entries[at];
-    if (entry.generation != generation) {
-      entry = {line, generation};
-      CHECK(++size < kEntries / 2);  // a transaction touches a few thousand lines
-      return true;
-    }
-    if (entry.line == line) return false;
+  Entry& entry = entry_for(line);
+  if (entry.generation == generation) return false;
+  entry = {line, generation};
+  if (++size == entries.size() / 2) grow();
+  return true;
+}
+
+LineCounter::Visited::Entry& LineCounter::Visited::entry_for(uint64_t line) {
+  const uint64_t last = entries.size() - 1;
+  uint64_t at = line * 0x9e3779b97f4a7c15ull & last;
+  while (entries[at].generation == generation && entries[at].line != line) at = (at + 1) & last;
+  return entries[at];
+}
+
+/// A tick of the clock reads lines of each worker of the cluster, of which there may be 63,750.
+void LineCounter::Visited::grow() {
+  std::vector<Entry> old(2 * entries.size());
+  old.swap(entries);
+  for (const Entry& entry : old) {
+    if (entry.generation == generation) entry_for(entry.line) = entry;
   }
 }
 
@@ -91,28 +102,52 @@ void LineCounter::access_line(uint32_t worker, uint64_t line, bool is_write) {
   HomeCounts& counts = counts_[worker][static_cast<uint32_t>(home)];
   ++counts.accesses;
   if (visited_[worker].add(line)) ++counts.lines;
-  if (touch == Touch::hit && !is_write) return;
+  if (is_write) ++counts.writes;
+  count_touch(counts, touch);
+  if (worker == clock() || (touch == Touch::hit && !is_write)) return;
   page_is_used_[line / kLinesPerPage] = 1;
-  LineUse& use = uses_[line];
+  count_use(uses_[line], worker, touch, is_write, home);
+}
+
+void LineCounter::count_touch(HomeCounts& counts, Touch touch) {
+  switch (touch) {
+    case Touch::hit:
+      break;
+    case Touch::first_of_dirty:
+      ++counts.firsts_of_dirty;
+      [[fallthrough]];
+    case Touch::first:
+      ++counts.firsts;
+      break;
+    case Touch::miss:
+      ++counts.misses;
+      break;
+    case Touch::upgrade:
+      ++counts.upgrades;
+      break;
+  }
+}
+
+void LineCounter::count_use(LineUse& use, uint32_t worker, Touch touch, bool is_write, Home home) {
   if (is_write) {
-    ++counts.writes;
     ++use.writes;
     if (use.writer == 0) use.writer = static_cast<uint16_t>(worker + 1);
     if (use.writer != worker + 1) use.is_contended = true;
   }
+  const bool is_other = home == Home::other_node;
   switch (touch) {
     case Touch::hit:
       break;
+    case Touch::first_of_dirty:
+      ++use.firsts_of_dirty;
+      [[fallthrough]];
     case Touch::first:
-      ++counts.firsts;
-      if (home == Home::other_node) ++use.firsts_other;
+      if (is_other) ++use.firsts_other;
       break;
     case Touch::miss:
-      ++counts.misses;
-      ++(home == Home::other_node ? use.misses_other : use.misses_own);
+      ++(is_other ? use.misses_other : use.misses_own);
       break;
     case Touch::upgrade:
-      ++counts.upgrades;
       ++use.upgrades;
       break;
   }

@@ -27,23 +27,27 @@ struct HomeCounts {
   uint64_t accesses = 0;  // an access to several lines counts once for each
   uint64_t writes = 0;    // those that write, with atomic read-modify-writes
   uint64_t lines = 0;     // distinct lines of each transaction, summed over the transactions
-  uint64_t firsts = 0;    // see Touch
+  uint64_t firsts = 0;    // see Touch; includes those of dirty lines
+  uint64_t firsts_of_dirty = 0;
   uint64_t misses = 0;
   uint64_t upgrades = 0;
 };
 using WorkerCounts = std::array<HomeCounts, kHomes>;  // by Home
 
-/// Accesses of all workers to one line.
+/// Accesses of all workers to one line, without those of the clock.
 struct LineUse {
   uint32_t writes = 0;
-  uint32_t firsts_other = 0;  // first accesses of workers of other nodes
+  uint32_t firsts_other = 0;     // first accesses of workers of other nodes
+  uint32_t firsts_of_dirty = 0;  // of workers of all nodes
   uint32_t upgrades = 0;
-  uint32_t misses_own = 0;  // of workers of the line's home node, or of all, if it has no home node
+  uint32_t misses_own = 0;  // by workers of the home node; all misses if the line has no home node
   uint32_t misses_other = 0;
   uint16_t writer = 0;        // first writer + 1; 0: no writer
   bool is_contended = false;  // several workers have written it
 
-  uint64_t fetches() const { return uint64_t{misses_own} + misses_other + upgrades; }
+  uint64_t fetches() const {
+    return uint64_t{misses_own} + misses_other + firsts_of_dirty + upgrades;
+  }
   bool is_used() const { return writes + fetches() + firsts_other != 0; }
 };
 
@@ -92,24 +96,29 @@ class LineCounter {
   static constexpr uint64_t kLinesPerPage = kSmallPageBytes / kLineBytes;
 
   /// The lines that a worker has touched in its transaction: a hash table whose entries are valid
-  /// if they have the current generation.
+  /// if they have the current generation. At most half of the entries are valid.
   struct Visited {
-    static constexpr uint64_t kEntries = 1 << 14;
-    Visited() : entries(kEntries) {}
-    /// Returns whether the line is new in this transaction.
-    bool add(uint64_t line);
-
     struct Entry {
       uint64_t line;
       uint64_t generation;
     };
-    std::vector<Entry> entries;
+
+    Visited() : entries(1 << 14) {}
+    /// Returns whether the line is new in this transaction.
+    bool add(uint64_t line);
+    /// Returns the valid entry of the line, or the invalid one that it may take.
+    Entry& entry_for(uint64_t line);
+    void grow();
+
+    std::vector<Entry> entries;  // their number is a power of two
     uint64_t generation = 1;
     uint64_t counted_generation = 0;
     uint64_t size = 0;
   };
 
   void access_line(uint32_t worker, uint64_t line, bool is_write);
+  static void count_touch(HomeCounts& counts, Touch touch);
+  static void count_use(LineUse& use, uint32_t worker, Touch touch, bool is_write, Home home);
 
   uint32_t workers_;
   uint32_t workers_per_node_;

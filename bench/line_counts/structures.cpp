@@ -78,8 +78,8 @@ std::string in_interior(uint64_t offset) {
   constexpr Part kParts[] = {
       {0, "version and range"},
       {offsetof(TreePage, lock), "lock and twins"},
-      {offsetof(InteriorPage, guide), "guide"},
-      {offsetof(InteriorPage, separators), "separators"},
+      {sizeof(TreePage), "guide"},
+      {sizeof(TreePage) + sizeof(InteriorPage::guide), "separators"},
       {sizeof(InteriorPage) - kInteriorCapacity * sizeof(DualPointer), "children"},
   };
   return "interior page, " + part_at(kParts, offset);

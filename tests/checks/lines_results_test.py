@@ -22,9 +22,10 @@ SCRIPT = script()
 
 
 def report(own_misses=100, commits=10):
-    home = {"accesses": 1000, "writes": 40, "lines": 200, "firsts": 0, "misses": 0, "upgrades": 10}
+    home = {"accesses": 1000, "writes": 40, "lines": 200, "firsts": 0, "firsts_of_dirty": 2,
+            "misses": 0, "upgrades": 10}
     structure = {"written_lines": 1, "contended_lines": 1, "writes": 3, "upgrades": 1,
-                 "misses_own": 4, "misses_other": 5, "firsts_other": 2}
+                 "misses_own": 4, "misses_other": 5, "firsts_other": 2, "firsts_of_dirty": 1}
     return {"commits": commits, "aborts": 5, "contended_lines": 7,
             "homes": {"own": {**home, "misses": own_misses}, "other": {**home, "misses": 20},
                       "cluster": home},
@@ -43,7 +44,13 @@ def test_figures_are_of_a_transaction():
     row = dict(zip(row_of(lines, "nodes x workers"), row_of(lines, "2x1"), strict=True))
     assert row["accesses"] == "300" and row["lines"] == "60.0", row
     assert row["misses, own node"] == "20.0" and row["misses, other nodes"] == "2.00", row
-    assert row["upgrades"] == "3.00" and row["contended lines of 1,000"] == "700", row
+    assert row["upgrades"] == "3.00" and row["first accesses to dirty lines"] == "0.60", row
+
+
+def test_contended_lines_are_those_of_the_whole_run():
+    lines = SCRIPT.tables("tpcc", {"2x1": [report(), report(commits=40)]}, 10)
+    row = dict(zip(row_of(lines, "nodes x workers"), row_of(lines, "2x1"), strict=True))
+    assert row["contended lines"] == "7.00", row
 
 
 def test_structures_are_of_a_thousand_transactions_and_the_busiest_is_first():

@@ -87,8 +87,60 @@ TEST_F(LineCounts, NameTheLinesThatSeveralWorkersWrite) {
     EXPECT_EQ(use.writes, 2u);
     EXPECT_EQ(use.misses_own, line == page(1) ? 1u : 0u);
     EXPECT_EQ(use.firsts_other, line == page(1) ? 1u : 0u);
+    EXPECT_EQ(use.firsts_of_dirty, line == page(1) ? 1u : 0u);
   });
   EXPECT_EQ(lines, 2u);
+}
+
+TEST_F(LineCounts, CountFirstAccessesToDirtyLinesTwice) {
+  counter_.access(0, page(1), 8, true);
+  counter_.access(2, page(1), 8, false);
+  counter_.access(3, page(1), 8, false);
+  EXPECT_EQ(counts(0, Home::own_node).firsts, 1u);
+  EXPECT_EQ(counts(0, Home::own_node).firsts_of_dirty, 0u);
+  EXPECT_EQ(counts(2, Home::other_node).firsts, 1u);
+  EXPECT_EQ(counts(2, Home::other_node).firsts_of_dirty, 1u);
+  EXPECT_EQ(counts(3, Home::other_node).firsts_of_dirty, 0u);
+}
+
+TEST_F(LineCounts, KeepTheClockOutOfTheLines) {
+  const uint32_t clock = counter_.clock();
+  counter_.access(0, page(1), 8, true);
+  counter_.access(clock, page(1), 8, true);
+  counter_.access(clock, page(1) + 64, 8, true);
+  counter_.access(0, page(1), 8, true);
+  EXPECT_EQ(counts(clock, Home::other_node).writes, 2u);
+  EXPECT_EQ(counts(clock, Home::other_node).firsts_of_dirty, 1u);
+  EXPECT_EQ(counts(0, Home::own_node).misses, 1u);
+  uint32_t lines = 0;
+  counter_.for_each_used_line([&](const std::byte* line, const LineUse& use) {
+    ++lines;
+    EXPECT_EQ(line, page(1));
+    EXPECT_EQ(use.writes, 2u);
+    EXPECT_EQ(use.fetches(), 1u);
+    EXPECT_FALSE(use.is_contended);
+  });
+  EXPECT_EQ(lines, 1u);
+}
+
+TEST(LineCounter, CountsEachOfManyLinesOnce) {
+  constexpr uint64_t kPages = 1'000;
+  struct alignas(kPage) Page {
+    std::byte bytes[kPage];
+  };
+  const auto pages = std::make_unique<Page[]>(kPages);
+  LineCounter counter(1, 1, {{&pages[0].bytes[0], kPages * kPage, 0}});
+  counter.start_counting();
+  const HomeCounts& own = counter.counts_of(0)[static_cast<uint32_t>(Home::own_node)];
+  for (uint64_t transaction = 1; transaction <= 2; ++transaction) {
+    counter.begin_transaction(0);
+    for (int i = 0; i < 2; ++i) {
+      for (uint64_t page = 0; page < kPages; ++page) {
+        counter.access(0, &pages[page].bytes[0], kPage, false);
+      }
+    }
+    EXPECT_EQ(own.lines, transaction * kPages * kPage / kLineBytes);
+  }
 }
 
 }  // namespace

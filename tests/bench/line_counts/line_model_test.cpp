@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 #include "bench/common/random.h"
 #include "tests/support/seed.h"
@@ -18,9 +20,23 @@ TEST(LineModel, CountsTheFirstAccessOfEachWorkerOnce) {
   EXPECT_EQ(model.read(1, 3), Touch::first);
   EXPECT_EQ(model.read(0, 3), Touch::hit);
   EXPECT_EQ(model.copy_count(3), 2u);
+  EXPECT_EQ(model.write(0, 3), Touch::upgrade);
   EXPECT_EQ(model.write(0, 2), Touch::first);
   EXPECT_EQ(model.write(0, 2), Touch::hit);
   EXPECT_EQ(model.copy_count(1), 0u);
+}
+
+TEST(LineModel, SeparatesFirstAccessesToDirtyLines) {
+  LineModel model(4, 2);
+  EXPECT_EQ(model.write(0, 0), Touch::first);
+  EXPECT_EQ(model.read(1, 0), Touch::first_of_dirty);
+  EXPECT_EQ(model.read(2, 0), Touch::first);  // worker 0 has written the line back
+  EXPECT_EQ(model.write(1, 0), Touch::upgrade);
+  EXPECT_EQ(model.write(3, 0), Touch::first_of_dirty);
+  EXPECT_EQ(model.read(0, 0), Touch::miss);
+  EXPECT_EQ(model.read(0, 1), Touch::first);
+  EXPECT_EQ(model.write(0, 1), Touch::hit);  // no other cache has the line
+  EXPECT_EQ(model.read(3, 1), Touch::first_of_dirty);
 }
 
 TEST(LineModel, CountsAMissAfterAWriteOfAnotherWorker) {
@@ -52,6 +68,11 @@ TEST(LineModel, CountsAnUpgradeIfAWriterHasACopyThatOthersHaveToo) {
 class NaiveModel {
  public:
   Touch access(uint32_t worker, uint64_t line, bool is_write) {
+    std::vector<uint32_t>& users = users_since_write_[line];  // begins with the writer
+    const bool is_dirty =
+        !users.empty() && std::ranges::count(users, users[0]) == std::ssize(users);
+    if (is_write) users.clear();
+    if (is_write || !users.empty()) users.push_back(worker);
     std::map<uint32_t, bool>& valid = lines_[line];  // by worker that has touched the line
     const bool is_first = !valid.contains(worker);
     const bool has_copy = !is_first && valid[worker];
@@ -62,13 +83,14 @@ class NaiveModel {
       if (is_write) is_valid = false;
     }
     valid[worker] = true;
-    if (is_first) return Touch::first;
+    if (is_first) return is_dirty ? Touch::first_of_dirty : Touch::first;
     if (!has_copy) return Touch::miss;
     return is_write && others ? Touch::upgrade : Touch::hit;
   }
 
  private:
   std::map<uint64_t, std::map<uint32_t, bool>> lines_;
+  std::map<uint64_t, std::vector<uint32_t>> users_since_write_;
 };
 
 TEST(LineModel, AgreesWithTheNaiveModelForRandomAccesses) {
