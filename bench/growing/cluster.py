@@ -161,13 +161,15 @@ class Cluster:
         pids = [pid for _, pid in self.processes()]
         launcher = {int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
                     for pid in pids} - {1}
-        for pid in [*launcher, *pids]:
+        killed = [*launcher, *pids]
+        for pid in killed:
             with contextlib.suppress(ProcessLookupError):  # the others die with the launcher
                 os.kill(pid, signal.SIGKILL)
         end = time.monotonic() + KILL_PATIENCE_S
-        while any(is_alive(pid) for pid in pids):
+        # The launcher holds the lock of the cluster until it has ended.
+        while any(is_alive(pid) for pid in killed):
             if time.monotonic() > end:
-                raise GrowthError(f"a killed process of {pids} has not ended")
+                raise GrowthError(f"a killed process of {killed} has not ended")
             time.sleep(0.01)
 
 
