@@ -58,6 +58,10 @@ class LockedFileSystem : public ForwardingFileSystem {
       const std::lock_guard lock(mutex_);
       return below().write(offset, slices);
     }
+    Result<void> grow(uint64_t bytes) override {
+      const std::lock_guard lock(mutex_);
+      return below().grow(bytes);
+    }
     Result<void> sync() override {
       const std::lock_guard lock(mutex_);
       return below().sync();
@@ -65,6 +69,14 @@ class LockedFileSystem : public ForwardingFileSystem {
     Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
       const std::lock_guard lock(mutex_);
       return below().read(offset, into);
+    }
+    Result<uint64_t> next_data(uint64_t offset) const override {
+      const std::lock_guard lock(mutex_);
+      return below().next_data(offset);
+    }
+    Result<uint64_t> size() const override {
+      const std::lock_guard lock(mutex_);
+      return below().size();
     }
 
    private:
