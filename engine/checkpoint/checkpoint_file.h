@@ -35,8 +35,8 @@ inline constexpr uint32_t kMaxCheckpointBlockBytes = uint32_t{512} << 10;
 /// A writer syncs its files whenever this many bytes are written and not synced. Fewer and larger
 /// syncs would delay the loggers, which use the same devices. Source: [SILOR14] section 4.2.
 inline constexpr uint64_t kCheckpointSyncBytes = uint64_t{32} << 20;
-/// The bytes of one sync of at most 32 MiB are in about this many files, however many the writer
-/// has. If they were in all of its files, 30 files would need 30 syncs for the same bytes.
+/// The bytes of one sync of at most 32 MiB are in about this many files, for any number of files of
+/// the writer. If they were in all of its files, 30 files would need 30 syncs for the same bytes.
 inline constexpr uint64_t kCheckpointFilesOfASync = 4;
 /// Maximum bytes written to a file before the writer changes to the next file. The last block may
 /// exceed it. It also limits how unequal the files are, and so how long a recovery waits for the

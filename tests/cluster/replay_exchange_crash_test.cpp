@@ -150,6 +150,15 @@ class ReplayExchangeCrash : public testing::Test {
     launcher.wait();
     EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
   }
+  /// Runs a cluster, writes, and kills all its processes.
+  void write_and_crash() {
+    LauncherProcess launcher(config_);
+    ASSERT_EQ(launcher.next_line(), "running") << last_failure(config_);
+    create_storages();
+    write();
+    kill(launcher.pid(), SIGKILL);
+    expect_dead(launcher);
+  }
   /// Runs a cluster that recovers, and checks what is in it. It keeps no checkpoint, so the next
   /// start replays the same log.
   void expect_recovers() const {
@@ -185,14 +194,7 @@ class ReplayExchangeCrash : public testing::Test {
 };
 
 TEST_F(ReplayExchangeCrash, ANodeOrAllAreKilledAndTheNextStartHasEverything) {
-  {
-    LauncherProcess launcher(config_);
-    ASSERT_EQ(launcher.next_line(), "running") << last_failure(config_);
-    create_storages();
-    write();
-    kill(launcher.pid(), SIGKILL);
-    expect_dead(launcher);
-  }
+  ASSERT_NO_FATAL_FAILURE(write_and_crash());
   for (const std::string victim : {"node1", "node0", "coordinator", "launcher"}) {
     SCOPED_TRACE(victim);
     LauncherProcess launcher(config_);
@@ -213,14 +215,7 @@ TEST_F(ReplayExchangeCrash, ANodeOrAllAreKilledAndTheNextStartHasEverything) {
 }
 
 TEST_F(ReplayExchangeCrash, TheExchangeIsShownWithoutAPercentage) {
-  {
-    LauncherProcess launcher(config_);
-    ASSERT_EQ(launcher.next_line(), "running") << last_failure(config_);
-    create_storages();
-    write();
-    kill(launcher.pid(), SIGKILL);
-    expect_dead(launcher);
-  }
+  ASSERT_NO_FATAL_FAILURE(write_and_crash());
   LauncherProcess launcher(config_);
   ASSERT_NO_FATAL_FAILURE(await_exchange());
   const Ran status = runner_.atoll({"status", "-c", file_});

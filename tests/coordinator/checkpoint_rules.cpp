@@ -29,6 +29,14 @@ void await_ticks(const EpochBlock& epochs) {
   while (epochs.current.load(std::memory_order_relaxed) < last) std::this_thread::yield();
 }
 
+/// Starts the cluster and stores the number 7. Returns the problem, or an empty text.
+std::string start_with_a_number(StagedCluster& cluster) {
+  cluster.start();
+  if (const auto created = create_records(cluster); !created) return created.error().message;
+  if (const std::string put = call(cluster, kPutNumber, "7"); !put.empty()) return "put: " + put;
+  return {};
+}
+
 /// While it is false, the transactions of "test.hold" do not end.
 std::atomic<bool> may_end{false};
 std::atomic<bool> is_held{false};
@@ -51,9 +59,7 @@ Config checkpoint_config(uint32_t nodes) {
 
 std::string the_settled_epoch_is_held_until_all_nodes_have_replayed() {
   StagedCluster cluster(checkpoint_config(2));
-  cluster.start();
-  if (const auto created = create_records(cluster); !created) return created.error().message;
-  if (const std::string put = call(cluster, kPutNumber, "7"); !put.empty()) return "put: " + put;
+  if (std::string failed = start_with_a_number(cluster); !failed.empty()) return failed;
   cluster.restart();
   std::mutex mutex;
   std::string problem;
@@ -101,9 +107,7 @@ std::string nodes_exchange_when_all_have_read_their_files() {
   // mutant it ends with the exchange, but node 0 may take long to read its files.
   const std::chrono::milliseconds pause(fault::exchange_amid_files ? 10'000 : 100);
   StagedCluster cluster(checkpoint_config(2));
-  cluster.start();
-  if (const auto created = create_records(cluster); !created) return created.error().message;
-  if (const std::string put = call(cluster, kPutNumber, "7"); !put.empty()) return "put: " + put;
+  if (std::string failed = start_with_a_number(cluster); !failed.empty()) return failed;
   cluster.restart();
   std::mutex mutex;
   std::condition_variable changed;
@@ -178,9 +182,7 @@ std::string a_storage_that_is_created_during_a_checkpoint_loses_nothing() {
 
 std::string checkpoints_wait_for_drops_that_are_not_logged() {
   StagedCluster cluster(checkpoint_config(1));
-  cluster.start();
-  if (const auto created = create_records(cluster); !created) return created.error().message;
-  if (const std::string put = call(cluster, kPutNumber, "7"); !put.empty()) return "put: " + put;
+  if (std::string failed = start_with_a_number(cluster); !failed.empty()) return failed;
   may_end.store(false, std::memory_order_release);
   is_held.store(false, std::memory_order_release);
   std::string problem;
