@@ -44,11 +44,10 @@ inline constexpr uint64_t kCheckpointFilesOfASync = 4;
 inline constexpr uint64_t kCheckpointTurnBytes = kCheckpointSyncBytes / kCheckpointFilesOfASync;
 /// A writer that pauses does so whenever it has written this many bytes.
 inline constexpr uint64_t kCheckpointPauseBytes = kCheckpointSyncBytes;
-/// A file begins with this size. It grows by its size, within these limits, so that many small
-/// files waste little room.
-inline constexpr uint64_t kCheckpointLeastGrowBytes = uint64_t{64} << 10;
-inline constexpr uint64_t kCheckpointMostGrowBytes = uint64_t{4} << 20;
-static_assert(kIoBlockBytes <= kCheckpointLeastGrowBytes);
+/// A file begins with the least size.
+inline constexpr FileGrowth kCheckpointGrowth = {.least = uint64_t{64} << 10,
+                                                 .most = uint64_t{4} << 20};
+static_assert(kIoBlockBytes <= kCheckpointGrowth.least);
 
 enum class CheckpointBlockType : uint8_t {
   none = 0,

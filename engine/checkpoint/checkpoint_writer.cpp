@@ -58,8 +58,8 @@ Result<void> CheckpointWriter::create_file(uint32_t number) {
                .node = settings_.node,
                .writer = settings_.writer,
                .number = number};
-  ATOLL_ASSIGN(file.file, file_system_->create(path, kCheckpointLeastGrowBytes));
-  file.size = kCheckpointLeastGrowBytes;
+  ATOLL_ASSIGN(file.file, file_system_->create(path, kCheckpointGrowth.least));
+  file.size = kCheckpointGrowth.least;
   const CheckpointFileHeader header = {settings_.cluster_uuid};
   CHECK(length_ == 0 && records_ == 0);
   std::memcpy(payload(), &header, sizeof header);
@@ -146,9 +146,7 @@ Result<void> CheckpointWriter::write(OpenFile& file, CheckpointBlockType type) {
   header.crc = crc32c(block.subspan(kCheckpointChecked));
   std::memcpy(block.data(), &header, sizeof header);
   if (file.info.bytes + bytes > file.size) {
-    const uint64_t step =
-        std::clamp(file.size, kCheckpointLeastGrowBytes, kCheckpointMostGrowBytes);
-    const uint64_t size = file.size + std::max<uint64_t>(bytes, step);
+    const uint64_t size = kCheckpointGrowth.next_size(file.size, bytes);
     ATOLL_TRY(file.file->grow(size));
     file.size = size;
   }

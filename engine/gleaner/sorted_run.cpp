@@ -114,8 +114,7 @@ Result<void> SortedRunWriter::write() {
   CHECK(cursor_ == nullptr && used_ % run_.chunk_bytes == 0);
   if (used_ == 0) return {};
   if (written_ + used_ > size_) {
-    const uint64_t step = std::clamp(size_, kLeastGrowBytes, kMostGrowBytes);
-    const uint64_t size = size_ + std::max(used_, step);
+    const uint64_t size = kGrowth.next_size(size_, used_);
     ATOLL_TRY(file_->grow(size));
     size_ = size;
   }

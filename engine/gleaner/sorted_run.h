@@ -77,11 +77,8 @@ class SortedRunWriter {
   /// end.
   static constexpr uint64_t kMinChunkBytes = 4 * kIoBlockBytes;
 
-  /// If the room of the file does not suffice, it grows by its size, within these limits. A replay
-  /// has many files that stay small, and a few large ones (given_records.h). Small ones waste
-  /// little room, and large ones grow about once for each MiB.
-  static constexpr uint64_t kLeastGrowBytes = uint64_t{64} << 10;
-  static constexpr uint64_t kMostGrowBytes = uint64_t{1} << 20;
+  /// A replay has many files that stay small, and a few large ones (given_records.h).
+  static constexpr FileGrowth kGrowth = {.least = uint64_t{64} << 10, .most = uint64_t{1} << 20};
 
   /// Creates the file with room for `record_bytes` of records; it grows if there are more.
   /// `chunk_bytes`: a multiple of kIoBlockBytes, at least kMinChunkBytes. `buffer` collects chunks

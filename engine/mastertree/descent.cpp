@@ -122,7 +122,8 @@ inline bool descend(WorkerContext& worker, StorageControl& storage, Link link, u
         spin_or_yield(turns);
         continue;
       }
-      // `link` may already lead to the twin, so `adopt` checks it under its locks.
+      // `link` may already lead to the twin, so `adopt` checks it under its locks. It gets a copy,
+      // so that `link` stays in registers.
       if (adoption != Adoption::no && link.pointer != nullptr)
         adopt(worker, storage, Link(link), page);
       link.pointer = nullptr;  // the link to the twin is not known here

@@ -3,6 +3,7 @@
 // reason. A failed sync is final: the file must not be written or synced again.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shared/base/check.h"
 #include "shared/base/error.h"
 
 namespace atolldb {
@@ -52,6 +54,20 @@ class File {
   /// Begins a raw read. Each call is followed by a call of `end_raw_read` with its result.
   virtual RawRead begin_raw_read() const { return {}; }
   virtual void end_raw_read([[maybe_unused]] const RawRead& raw) const {}
+};
+
+/// A file that is written from its begin to its end grows by its size, within these limits. So many
+/// small files waste little room, and large ones need few calls of File::grow. Unit: bytes.
+struct FileGrowth {
+  uint64_t least = 0;
+  uint64_t most = 0;
+
+  /// Returns the next size of a file of `size` bytes that lacks room for `bytes` more. REQUIRES:
+  /// least <= most.
+  constexpr uint64_t next_size(uint64_t size, uint64_t bytes) const {
+    DCHECK(least <= most);
+    return size + std::max(bytes, std::clamp(size, least, most));
+  }
 };
 
 /// A backend, which creates and opens files. Thread-safe.

@@ -123,7 +123,7 @@ TEST(CheckpointFiles, OfASmallCheckpointHaveSimilarSizesAndTakeLittleRoom) {
       const std::string path =
           checkpoint_file_path(file.directory, file.node, {metadata.id, file.writer, file.number});
       const uint64_t unused = files.bytes(path).size() - file.bytes;
-      EXPECT_LE(unused, std::max(kCheckpointLeastGrowBytes, file.bytes)) << path;
+      EXPECT_LE(unused, std::max(kCheckpointGrowth.least, file.bytes)) << path;
     }
   }
 }
@@ -203,7 +203,7 @@ TEST(CheckpointFiles, NeedAboutAsManySyncsForTheSameBytesHoweverManyTheyAre) {
         << file_count << " files";
     const auto [least, most] = std::ranges::minmax(*infos, {}, &CheckpointFileInfo::bytes);
     EXPECT_LE(most.bytes - least.bytes, kTurnBytes + kMaxCheckpointBlockBytes);
-    EXPECT_LE(files.grows, kBytes / kCheckpointMostGrowBytes + 8 * uint64_t{file_count});
+    EXPECT_LE(files.grows, kBytes / kCheckpointGrowth.most + 8 * uint64_t{file_count});
   }
 }
 

@@ -140,10 +140,10 @@ TEST(GivenRecords, GrowTheirFileRarelyAndTakeLittleMoreRoomThanTheyNeed) {
     ASSERT_TRUE(given && given->size() == 1u);
     const SortedRun& run = given->front().run;
     const uint64_t written = run.chunks * run.chunk_bytes;
-    EXPECT_LE(files.calls(IoCall::grow), 8 + written / SortedRunWriter::kMostGrowBytes);
+    EXPECT_LE(files.calls(IoCall::grow), 8 + written / SortedRunWriter::kGrowth.most);
     const uint64_t unused = memory.bytes(run.path).size() - written;
-    EXPECT_LE(unused, std::clamp(written, SortedRunWriter::kLeastGrowBytes,
-                                 SortedRunWriter::kMostGrowBytes));
+    EXPECT_LE(unused,
+              std::clamp(written, SortedRunWriter::kGrowth.least, SortedRunWriter::kGrowth.most));
     std::string problem;
     EXPECT_EQ(read(files, given->front(), problem).size(), run.records);
     EXPECT_EQ(problem, "");

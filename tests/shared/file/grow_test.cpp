@@ -1,6 +1,7 @@
 // Growing files: the same test for every backend that keeps written data.
 #include <gtest/gtest.h>
 
+#include "shared/file/file.h"
 #include "shared/file/file_system.h"
 #include "tests/shared/file/faulty_calls.h"
 #include "tests/shared/file/file_test_support.h"
@@ -8,6 +9,17 @@
 
 namespace atolldb::test {
 namespace {
+
+TEST(FileGrowth, GrowsByTheSizeWithinTheLimitsAndByWhatIsNeeded) {
+  constexpr FileGrowth kGrowth = {.least = 8, .most = 32};
+  EXPECT_EQ(kGrowth.next_size(0, 1), 8u);
+  EXPECT_EQ(kGrowth.next_size(8, 1), 16u);
+  EXPECT_EQ(kGrowth.next_size(20, 1), 40u);
+  EXPECT_EQ(kGrowth.next_size(32, 1), 64u);
+  EXPECT_EQ(kGrowth.next_size(100, 1), 132u);
+  EXPECT_EQ(kGrowth.next_size(8, 9), 17u) << "more is needed than the size";
+  EXPECT_EQ(kGrowth.next_size(100, 33), 133u) << "more is needed than the limit";
+}
 
 void grows_and_keeps_what_it_has(FileSystem& files, const std::string& path) {
   auto created = files.create(path, 0);
