@@ -53,7 +53,7 @@ void NodeSnapshotJob::capture(ControlReply reply) {
 void NodeSnapshotJob::map(uint64_t log_bytes, std::vector<CapturedRange> captured, bool holds) {
   const std::lock_guard guard(mutex_);
   if (std::exchange(map_wanted_, true)) return;  // a repeated request
-  if (holds) work_.hold_composing();
+  if (!holds) work_.permit_composing();
   log_bytes_ = log_bytes;
   captured_ = std::move(captured);
   changed_.notify_all();

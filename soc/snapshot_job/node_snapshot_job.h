@@ -43,8 +43,9 @@ class NodeSnapshotJob {
   /// with an error. REQUIRES: this node is prepared, and `map` was not called.
   void capture(ControlReply reply);
   /// Starts the mappers, which read `log_bytes` together. `captured`: ranges of all nodes, which
-  /// the mappers skip. `holds`: the reducers compose only after the first call of `wait`
-  /// (R84). REQUIRES: all nodes are prepared, and their captures have ended.
+  /// the mappers skip. `holds`: the reducers compose only after the first call of `wait` (R84).
+  /// Otherwise they compose from this call on. REQUIRES: all nodes are prepared, and their captures
+  /// have ended.
   void map(uint64_t log_bytes, std::vector<CapturedRange> captured, bool holds = false);
   /// Sets the part of the job's work that should be done now (JobThrottle).
   void set_goal(double goal) { work_.set_goal(goal); }

@@ -252,12 +252,6 @@ Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
   return composed;
 }
 
-void SnapshotJobWork::hold_composing() {
-  const std::lock_guard guard(hold_mutex_);
-  CHECK(inboxes_.size() == plan_.reducers.size());  // this node is prepared
-  may_compose_ = false;
-}
-
 void SnapshotJobWork::permit_composing() {
   {
     const std::lock_guard guard(hold_mutex_);

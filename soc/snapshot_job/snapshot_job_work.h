@@ -80,9 +80,8 @@ class SnapshotJobWork {
   /// Collects the records of the node's reducer `ordinal`, then composes all its partitions.
   /// REQUIRES: prepare has succeeded. Thread: one for each reducer.
   Result<void> reduce(uint32_t ordinal);
-  /// Lets the reducers wait for `permit_composing` before they compose (R84). REQUIRES: no mapper
-  /// runs yet, so all reducers still collect records.
-  void hold_composing();
+  /// Lets the reducers compose. They wait for the first call, because mappers of other nodes may
+  /// have sent all records before this node knows whether the job overlaps an install (R84).
   /// Thread: any.
   void permit_composing();
 
@@ -144,7 +143,7 @@ class SnapshotJobWork {
   JobThrottle throttle_;
   std::mutex hold_mutex_;
   std::condition_variable permitted_;
-  bool may_compose_ = true;  // guarded by hold_mutex_
+  bool may_compose_ = false;  // guarded by hold_mutex_
   // Records that composers have applied, and records that merges have elided.
   std::atomic<uint64_t> records_composed_{0};
   std::atomic<uint64_t> records_elided_{0};

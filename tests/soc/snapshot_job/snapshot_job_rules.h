@@ -12,8 +12,8 @@ namespace atolldb::test {
 
 class HeldJob : public TwoNodeJob {
  public:
-  /// The second node holds its composers. It has received all records of the mapper of the first
-  /// node, which has ended.
+  /// The second node has received all records of the mapper of the first node, before it is told to
+  /// hold its composers. Then the first node ends.
   std::string run() {
     constexpr size_t kBlocks = 64;
     const auto written = write_log(kBlocks);
@@ -21,20 +21,27 @@ class HeldJob : public TwoNodeJob {
     const auto first = start(0, true);
     const auto second = start(1, true);
     first->map(0, {}, true);
-    second->map(0, {}, true);
     const auto limit = NodeSnapshotJob::Clock::now() + std::chrono::seconds(30);
     while (second->progress().records_received != kBlocks) {
       if (NodeSnapshotJob::Clock::now() > limit) return "the records do not arrive";
       std::this_thread::yield();
     }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    bool is_early = composes(*second);
+    second->map(0, {}, true);
     const auto first_done = outcome(*first);
     if (!first_done) return first_done.error().message;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    const bool is_early = second->has_ended() || second->progress().records_composed != 0;
+    is_early = is_early || composes(*second);
     const auto second_done = outcome(*second);
     if (!second_done) return second_done.error().message;
     if (is_early) return "a reducer composes before it may";
     return second_done->at("records_composed") == 0 ? "no record is composed" : "";
+  }
+
+ private:
+  static bool composes(const NodeSnapshotJob& job) {
+    return job.has_ended() || job.progress().records_composed != 0;
   }
 };
 
