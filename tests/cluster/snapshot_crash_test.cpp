@@ -56,15 +56,18 @@ class SnapshotCrashTest : public testing::Test {
     })) << phase;
     kill_and_wait(launcher, pid);
   }
-  /// Kills each victim, in turn, at any instant of a checkpoint or soon after it.
+  /// Kills each victim, in turn, at any instant of a checkpoint or soon after it. In at least half
+  /// of the rounds that is after the end of a checkpoint, so the next recovery has a new one.
   void kill_amid_checkpoint(LauncherProcess& launcher, uint64_t round) {
     const pid_t pid = pid_of(launcher, kVictims[round % kVictims.size()]);
     const std::chrono::microseconds delay(random_() % 30'000);
     SCOPED_TRACE(fmt::format("killed {} us after the checkpoint was seen", delay.count()));
+    const bool may_be_amid = round / kVictims.size() % 2 != 0;
     const uint64_t before = checkpoints().value("taken", uint64_t{0});
     EXPECT_TRUE(eventually([&] {
       const Json now = checkpoints();
-      return now.value("is_running", false) || now.value("taken", uint64_t{0}) > before;
+      return now.value("taken", uint64_t{0}) > before ||
+             (may_be_amid && now.value("is_running", false));
     }));
     // this sleep does not synchronise: the instant is the test's input
     std::this_thread::sleep_for(delay);
@@ -124,7 +127,7 @@ TEST_F(SnapshotCrashTest, WhatWasPromisedIsThereWhicheverProcessDiesDuringACheck
   live_and_crash(
       count,
       [&](LauncherProcess& launcher, uint64_t round) { kill_amid_checkpoint(launcher, round); },
-      [&] { EXPECT_GT(checkpoints().at("newest"), count / 2); });
+      [&] { EXPECT_GE(checkpoints().at("newest"), count / 2); });
 }
 
 }  // namespace
