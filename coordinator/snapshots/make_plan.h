@@ -40,7 +40,7 @@ struct SnapshotTask {
   std::vector<SampledReads> reads = {};  // by node, since the snapshot before
   /// The job begins before the install of its base ends (R84, R85). REQUIRES: has_volatile_pages.
   bool overlaps_install = false;
-  std::vector<uint64_t> log_bytes = {};  // log bytes to read, by node; empty without `goal`
+  std::vector<uint64_t> log_bytes = {};  // log bytes to read, by node; empty in a recovery
   /// Returns the part of the work that should be done now (SnapshotPace). Thread: any. Empty: the
   /// job never pauses.
   std::function<double()> goal = {};

@@ -22,19 +22,23 @@ bool SnapshotManager::is_paced() const {
   return idle_cpus_.cpu_count() == 0 || !has_dedicated_gleaner_cpus(config_);
 }
 
-void SnapshotManager::set_pace(SnapshotTask& task, const std::vector<uint64_t>& written) {
+std::vector<uint64_t> SnapshotManager::new_log_bytes(const std::vector<uint64_t>& written) {
   CHECK(is_own_thread() && written.size() == nodes_.size());
+  snapshot_log_bytes_.resize(written.size(), 0);
+  std::vector<uint64_t> bytes;
+  for (size_t node = 0; node < written.size(); ++node) {
+    bytes.push_back(written[node] - std::min(written[node], snapshot_log_bytes_[node]));
+  }
+  return bytes;
+}
+
+void SnapshotManager::set_pace(SnapshotTask& task) {
+  CHECK(is_own_thread() && task.log_bytes.size() == nodes_.size());
   PacedJob job;
   job.nodes = static_cast<uint32_t>(config_.nodes.size());
   for (const NodeConfig& node : config_.nodes) {
     const JobThreads threads = running_threads(node);
     job.threads += threads.mappers + threads.reducers;
-  }
-  // The job reads the log since the newest snapshot. The log of earlier incarnations is already in
-  // a snapshot, because each start-up ends with one.
-  snapshot_log_bytes_.resize(written.size(), 0);
-  for (size_t node = 0; node < written.size(); ++node) {
-    task.log_bytes.push_back(written[node] - std::min(written[node], snapshot_log_bytes_[node]));
   }
   job.log_bytes = std::ranges::max(task.log_bytes);
   {

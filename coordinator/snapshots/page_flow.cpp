@@ -19,10 +19,22 @@ constexpr double kMinCountedPages = 1'000;
 /// Work of a cold page, in pages in use. Jobs during a load have few cold pages. Without this
 /// factor the times of these jobs would be too short for later ones.
 constexpr double kColdWork = 3;
-/// A phase is assumed to last for at least this part of its expected or past duration, whichever is
-/// longer. So a phase that takes longer than expected leaves some pages for its rest: one that
-/// takes three times as long as expected ends with a thirtieth of its pages.
+/// Without progress, a phase is assumed to last for at least this part of its expected or past
+/// duration, whichever is longer. So a phase that takes longer than expected leaves some pages for
+/// its rest: one that takes three times as long as expected ends with a thirtieth of its pages.
 constexpr double kLeastPart = 0.6;
+/// Safety margin of a job's rest, as part of the time of the whole job. In traces of YCSB inserts
+/// and TPC-C with more data than memory, the rest by progress was too short by more than 0.2 in one
+/// of twenty readings in the second half of the jobs, by 0.27 at most, and by up to 0.76 in the
+/// first jobs after a load, whose profile is another one. In a simulation of jobs whose speeds and
+/// profiles change at random, less than 1/32 of the pool was free, and so delays were long
+/// (kScarcePart), for 1 % of the time with 0.15, and never with 0.35. With 0.15, 4 % less of the
+/// pool would be free at the end of each job.
+constexpr double kSafePart = 0.35;
+/// The progress alone counts once 1/kTrust of the job's time has passed, and before in proportion.
+/// In the same simulation the worst second had 0.25 of the mean with 1, 0.34 with 2, and 0.33 with
+/// 3.
+constexpr double kTrust = 2;
 /// An install frees pages all the time, but with a delay of some epochs. Transactions may take the
 /// free pages within this time.
 constexpr double kInstallDelayS = 0.1;
@@ -55,6 +67,8 @@ void PageFlow::begin_job(const PoolReadings& now) {
   // The time that the job has worked already counts. What the install before it has freed does not.
   if (next_began_) phase_began_.now = *std::exchange(next_began_, std::nullopt);
   CHECK(phase_began_.now <= now.now);
+  job_began_ = now.now;
+  profile_.begin(now.progress);
   used_ = used_pages(now);
   work_ = work_of(now);
 }
@@ -64,6 +78,7 @@ void PageFlow::begin_install(const PoolReadings& now, bool has_paused) {
   if (!has_paused) {
     const double per_page = seconds(now.now - phase_began_.now) / std::max(work_, kMinCountedPages);
     make_s_per_page_ = std::max(kMemory * make_s_per_page_, per_page);
+    profile_.learn(seconds(now.now - job_began_));
   }
   phase_ = Phase::installing;
   phase_began_ = now;
@@ -98,11 +113,11 @@ std::optional<double> PageFlow::limit(const PoolReadings& now) {
       // also last until the install of the next job begins. Otherwise all pages are taken in a
       // burst if the latest install has freed many. Then all pages are new, and the next install
       // frees almost none.
-      const double make_s = expected_make_s(work_);
-      const double rest_s = rest_of(make_s, elapsed);
+      profile_.record(now.progress, seconds(now.now - job_began_));
+      const MakeTimes make = make_times(now);
       const double lasting =
-          (usable_pages() + freed_part_ * used_) / (rest_s + install_s_ + make_s);
-      const double until_install = usable_pages() / rest_s;
+          (usable_pages() + freed_part_ * used_) / (make.rest_s + install_s_ + make.whole_s);
+      const double until_install = usable_pages() / make.rest_s;
       return install_s_ == 0 ? until_install : std::min(until_install, lasting);
     }
     case Phase::installing: {
@@ -117,6 +132,21 @@ std::optional<double> PageFlow::limit(const PoolReadings& now) {
     }
   }
   CHECK(false);
+}
+
+/// At the begin of a job only the times of past jobs count. The further it gets, the more its own
+/// speed counts. The next job is expected to take as long as this one.
+PageFlow::MakeTimes PageFlow::make_times(const PoolReadings& now) const {
+  const double elapsed = seconds(now.now - phase_began_.now);
+  const double expected = expected_make_s(work_);
+  const MakeTimes by_past = {rest_of(expected, elapsed), std::max(expected, elapsed)};
+  const double passed = profile_.passed(now.progress);
+  if (passed <= 0) return by_past;
+  const double rest = seconds(now.now - job_began_) * (1 - passed) / passed;
+  const double whole = elapsed + rest;
+  const double known = std::min(1.0, kTrust * passed);
+  return {(1 - known) * by_past.rest_s + known * (rest + kSafePart * whole),
+          (1 - known) * by_past.whole_s + known * whole};
 }
 
 /// Returns how many pages the install will still free. At its begin this is what the last install

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "coordinator/snapshots/job_progress.h"
+
 namespace atolldb {
 
 /// The state of one pool at one instant.
@@ -19,6 +21,9 @@ struct PoolReadings {
   /// Pages that a job must write because of records in delta trees (R76). Many such records share a
   /// page of the pool, but nearly each is in a page of its own in the snapshot.
   uint64_t cold = 0;
+  /// Part of the work of the job under way that is done, in [0, 1]; 0 also if that is unknown
+  /// (JobProgress). Of the next job, if that overlaps the install.
+  double progress = 0;
 };
 
 /// The flow control of one node's pool. A function of its readings and of the jobs that it is told
@@ -55,11 +60,19 @@ class PageFlow {
   double usable_pages() const;
   double expected_pages(const PoolReadings& now, double elapsed, double rest_s) const;
   double expected_make_s(double work) const;
+  /// Expected times of the job that is made now.
+  struct MakeTimes {
+    double rest_s = 0;   // until its install begins, with a safety margin
+    double whole_s = 0;  // from its begin to its install, without one
+  };
+  MakeTimes make_times(const PoolReadings& now) const;
 
   Phase phase_ = Phase::idle;
   PoolReadings phase_began_;                     // readings at the begin of the phase
   PoolReadings last_;                            // the latest readings
   std::optional<Clock::time_point> next_began_;  // begin of a job that overlaps the install
+  Clock::time_point job_began_;  // call of begin_job: later than phase_began_ after an overlap
+  JobProfile profile_;
   double used_ = 0;    // pages in use when the job began; its install can free only these
   double work_ = 0;    // of the job, in pages (work_of)
   double demand_ = 0;  // pages taken per second, averaged over about a second

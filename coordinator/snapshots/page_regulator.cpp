@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "shared/base/check.h"
 #include "shared/memory/page_pool.h"
@@ -76,9 +77,12 @@ void grant_pages(NodeShared& node, std::optional<double> limit, double elapsed_s
 /// REQUIRES: mutex_ is held.
 PoolReadings PageRegulator::readings_of(const NodeShared& node) const {
   // Relaxed: the words are gauges.
-  return {Clock::now(), node.pages_total.load(std::memory_order_relaxed),
+  return {Clock::now(),
+          node.pages_total.load(std::memory_order_relaxed),
           node.pages_free.load(std::memory_order_relaxed),
-          node.pages_taken.load(std::memory_order_relaxed), cold_};
+          node.pages_taken.load(std::memory_order_relaxed),
+          cold_,
+          done_};
 }
 
 void PageRegulator::start() {
@@ -95,11 +99,20 @@ void PageRegulator::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void PageRegulator::begin_job() {
+void PageRegulator::begin_job(uint64_t log_bytes) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!std::exchange(has_next_, false)) progress_.begin(log_bytes);
+  }
   tell_all([](PageFlow& flow, const PoolReadings& now) { flow.begin_job(now); });
 }
 
-void PageRegulator::begin_next() {
+void PageRegulator::begin_next(uint64_t log_bytes) {
+  {
+    const std::lock_guard guard(mutex_);
+    progress_.begin(log_bytes);
+    has_next_ = true;
+  }
   tell_all([](PageFlow& flow, const PoolReadings& now) { flow.begin_next(now); });
 }
 
@@ -113,6 +126,7 @@ void PageRegulator::end_job() {
 
 void PageRegulator::tell_all(const std::function<void(PageFlow&, const PoolReadings&)>& event) {
   const std::lock_guard guard(mutex_);
+  done_ = progress_.done();
   for (size_t node = 0; node < pools_.size(); ++node) {
     event(pools_[node].flow, readings_of(*nodes_[node]));
   }
@@ -141,6 +155,7 @@ void PageRegulator::run() {
       cold_ = cold_pages_();
       next_count = now + kColdPause;
     }
+    done_ = progress_.done();
     bool is_active = false;
     for (size_t i = 0; i < pools_.size(); ++i) {
       NodeShared& node = *nodes_[i];

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/snapshots/job_progress.h"
 #include "coordinator/snapshots/page_flow.h"
 #include "shared/base/check.h"
 #include "shared/memory/node_layout.h"
@@ -33,8 +34,13 @@ class PageRegulator {
   /// the choice of cold writes (SnapshotManager::revise_cold_writes). Thread: page-flow.
   using ColdPages = std::function<uint64_t()>;
 
-  PageRegulator(const std::vector<NodeShared*>& nodes, ColdPages cold_pages)
-      : nodes_(nodes), cold_pages_(std::move(cold_pages)), pools_(nodes.size()) {
+  /// `metrics`: of all nodes. REQUIRES: both vectors outlive this object.
+  PageRegulator(const std::vector<NodeShared*>& nodes,
+                const std::vector<const MetricsSegment*>& metrics, ColdPages cold_pages)
+      : nodes_(nodes),
+        cold_pages_(std::move(cold_pages)),
+        pools_(nodes.size()),
+        progress_(metrics) {
     CHECK(cold_pages_ != nullptr);
   }
   PageRegulator(const PageRegulator&) = delete;
@@ -45,9 +51,9 @@ class PageRegulator {
   /// Ends the thread and lifts all limits.
   void stop();
 
-  // As for PageFlow.
-  void begin_job();
-  void begin_next();
+  // As for PageFlow. `log_bytes`: bytes of log that the mappers of all nodes read together.
+  void begin_job(uint64_t log_bytes);
+  void begin_next(uint64_t log_bytes);
   void begin_install(bool has_paused);
   void end_job();
 
@@ -72,6 +78,9 @@ class PageRegulator {
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::vector<Pool> pools_;  // by node; guarded by mutex_
+  JobProgress progress_;     // guarded by mutex_
+  double done_ = 0;          // latest result of progress_.done(); guarded by mutex_
+  bool has_next_ = false;    // a job overlaps the install; guarded by mutex_
   uint64_t cold_ = 0;        // latest result of cold_pages_; guarded by mutex_
   bool ends_ = false;        // guarded by mutex_
   std::thread thread_;

@@ -305,7 +305,7 @@ Result<uint32_t> SnapshotManager::take_next() {
 /// Takes a snapshot with the job that has begun already, or with a new one.
 Result<void> SnapshotManager::take_new_snapshot() {
   const std::unique_ptr<Job> job = next_ != nullptr ? std::move(next_) : new_job();
-  page_regulator_.begin_job();
+  page_regulator_.begin_job(job->log_bytes());
   const Result<void> made = make_snapshot(*job);
   record_job(*job, made.has_value());
   if (made) install_and_publish(*job, *durable_->snapshot());
@@ -320,7 +320,8 @@ std::unique_ptr<SnapshotManager::Job> SnapshotManager::new_job() {
   job->task = next_task();
   job->spare_at_begin = spare_pages();
   job->written = loggers_.bytes_by_node();
-  if (is_paced()) set_pace(job->task, job->written);
+  job->task.log_bytes = new_log_bytes(job->written);
+  if (is_paced()) set_pace(job->task);
   // R36: epochs of snapshots do not decrease. If nothing was committed since the newest snapshot,
   // only the key ranges of pages differ (R71).
   CHECK(job->task.epoch >= newest_epoch_.load(std::memory_order_relaxed));
@@ -369,7 +370,7 @@ void SnapshotManager::begin_next(uint32_t installed) {
     record_job(*job, false);
     return;
   }
-  page_regulator_.begin_next();
+  page_regulator_.begin_next(job->log_bytes());
   overlapped_.fetch_add(1, std::memory_order_relaxed);  // for display
   logger_->info("snapshot {}: begins before the install of snapshot {}", job->task.snapshot,
                 installed);

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -79,6 +80,8 @@ class SnapshotManager : public SchemeManager {
     // Only for a job that overlaps an install:
     std::thread starter;   // runs start_mappers
     Result<void> started;  // result of start_mappers; REQUIRES: `starter` was joined
+
+    uint64_t log_bytes() const { return std::reduce(task.log_bytes.begin(), task.log_bytes.end()); }
   };
 
   // The steps of a snapshot, in snapshot_manager.cpp.
@@ -112,9 +115,12 @@ class SnapshotManager : public SchemeManager {
   // Pacing of the running cluster's snapshots, in manager_pace.cpp.
   /// Returns whether the next job may pause.
   bool is_paced() const;
-  /// Lets the job of this task pause while it is ahead of its goal. `written`: current result of
+  /// Returns the bytes of log since the newest snapshot, by node. The log of earlier incarnations
+  /// is already in a snapshot, because each start-up ends with one. `written`: current result of
   /// LoggerWatch::bytes_by_node.
-  void set_pace(SnapshotTask& task, const std::vector<uint64_t>& written);
+  std::vector<uint64_t> new_log_bytes(const std::vector<uint64_t>& written);
+  /// Lets the job of this task pause while it is ahead of its goal.
+  void set_pace(SnapshotTask& task);
   /// Returns the part of the current job that should be done now. Thread: any.
   double paced_goal();
   double idle_cpus();
@@ -261,7 +267,7 @@ class SnapshotManager : public SchemeManager {
   /// Waits for the nodes' answers to snapshot.damage. A slow node then delays no other request.
   TaskThread damage_thread_{"damage"};
   PageRegulator page_regulator_{
-      nodes_, [this] {
+      nodes_, metrics_, [this] {
         revise_cold_writes();
         return cold_pages(metrics_, snapshot_metrics_.pages_live.load(std::memory_order_relaxed));
       }};

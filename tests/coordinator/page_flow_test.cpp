@@ -7,10 +7,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
+#include "coordinator/snapshots/job_progress.h"
 #include "coordinator/snapshots/page_regulator.h"
+#include "shared/base/check.h"
 #include "shared/memory/page_pool.h"
 #include "tests/support/eventually.h"
 #include "tests/support/seed.h"
@@ -24,10 +28,14 @@ constexpr double kKept = 64 + 512;
 
 class PageFlowTest : public testing::Test {
  protected:
-  PoolReadings at(double seconds, double free, double taken = 0) const {
+  PoolReadings at(double seconds, double free, double taken = 0, double progress = 0) const {
     return {start_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                          std::chrono::duration<double>(seconds)),
-            65'536, static_cast<uint64_t>(free + kKept), static_cast<uint64_t>(taken)};
+            65'536,
+            static_cast<uint64_t>(free + kKept),
+            static_cast<uint64_t>(taken),
+            0,
+            progress};
   }
   /// Tells the flow control of a job of two seconds, whose install takes one second and frees
   /// 4,000 pages. Ends 10 s after the start.
@@ -71,6 +79,14 @@ TEST_F(PageFlowTest, TheAverageOfInstallsIsExpected) {
   flow_.begin_job(at(13, 4'000, 7'000));
   EXPECT_NEAR(*flow_.limit(at(13, 4'000, 7'000)), 6'000.0 / 5, 1) << "2,000 pages";
   EXPECT_NEAR(*flow_.limit(at(14.5, 500, 7'000)), 500 / 1.2, 1) << "not more than there are";
+}
+
+TEST_F(PageFlowTest, AnInstallUsesAlsoThePagesThatAreForLongJobs) {
+  learn();
+  flow_.begin_job(at(10, 4'000, 4'000));
+  EXPECT_EQ(*flow_.limit(at(12, 0, 8'000)), 0);
+  flow_.begin_install(at(12, 0, 8'000), false);
+  EXPECT_GT(*flow_.limit(at(12, 0, 8'000)), 500);
 }
 
 TEST_F(PageFlowTest, PagesThatAnInstallWillFreeAreCounted) {
@@ -194,77 +210,233 @@ TEST_F(PageFlowTest, APacedJobTeachesNothingAndAShortOneLittle) {
   EXPECT_NEAR(*flow_.limit(at(92, 4'000, 4'000)), 5'000 / 3.7, 1) << "7/10 of two seconds";
 }
 
-/// One simulated pool of 65,536 pages. A job copes with the pages that were taken before it began;
-/// its install frees them evenly.
-TEST_F(PageFlowTest, APoolBendsAndDoesNotBreak) {
-  std::mt19937_64 random(seed());
-  const auto between = [&](double low, double high) {
-    return std::uniform_real_distribution<double>(low, high)(random);
+TEST_F(PageFlowTest, TheProgressOfAJobTellsItsRest) {
+  learn();
+  flow_.begin_job(at(10, 4'000, 4'000));
+  // A quarter of the work: half of the expectation is that of past jobs, 1.2 s. The other half is
+  // 3 s, and a margin of 0.35 of the whole 4 s. So the next job takes some 3 s.
+  EXPECT_NEAR(*flow_.limit(at(11, 500, 7'500, 0.25)), 500 / 2.8, 1) << "1.2 s or 4.4 s";
+  EXPECT_NEAR(*flow_.limit(at(11, 4'000, 7'500, 0.25)), 8'000 / (2.8 + 1 + 3), 1);
+  // From half of the work on, only the progress counts.
+  EXPECT_NEAR(*flow_.limit(at(11, 500, 7'500, 0.5)), 500 / 1.7, 1) << "1 s and 0.35 of 2 s";
+  EXPECT_NEAR(*flow_.limit(at(16, 500, 7'500, 0.75)), 500 / 4.8, 1) << "2 s and 0.35 of 8 s";
+  EXPECT_NEAR(*flow_.limit(at(16, 500, 7'500, 1)), 500 / 2.1, 1) << "0.35 of 6 s";
+}
+
+TEST_F(PageFlowTest, AFasterJobLeavesFewerPages) {
+  learn();
+  flow_.begin_job(at(10, 4'000, 4'000));
+  EXPECT_NEAR(*flow_.limit(at(10.5, 400, 7'500)), 400 / 1.5, 1) << "without progress";
+  EXPECT_NEAR(*flow_.limit(at(10.5, 400, 7'500, 0.75)), 400 / (0.5 / 3 + 0.35 * 2 / 3), 1);
+}
+
+TEST_F(PageFlowTest, AJobThatOverlapsAnInstallShowsItsSpeedAfterTheInstall) {
+  learn();
+  flow_.begin_job(at(10, 4'000, 4'000));
+  flow_.begin_next(at(12, 1'000, 7'000));
+  flow_.begin_install(at(12, 1'000, 7'000), false);
+  flow_.end_job(at(13, 4'000, 8'000));
+  // It has mapped during the install of one second: half of its work.
+  flow_.begin_job(at(13, 4'000, 8'000, 0.5));
+  EXPECT_NEAR(*flow_.limit(at(13.5, 400, 8'000, 0.75)), 400 / (0.5 + 0.35 * 2), 1)
+      << "half of the rest in half a second; 0.35 of the whole two seconds";
+}
+
+TEST(JobProfile, TellsThePassedTimeByTheLatestJob) {
+  JobProfile profile;
+  profile.begin(0);
+  EXPECT_DOUBLE_EQ(profile.passed(0.3), 0.3) << "time and work are assumed to be the same";
+  profile.record(0.25, 1);
+  profile.record(0.5, 2);
+  profile.record(1, 8);
+  profile.learn(10);
+  profile.begin(0);
+  EXPECT_DOUBLE_EQ(profile.passed(0.5), 0.2) << "mapping took a fifth of the time";
+  EXPECT_DOUBLE_EQ(profile.passed(0.25), 0.1);
+  EXPECT_DOUBLE_EQ(profile.passed(1), 0.8) << "the end of a job shows no progress";
+  EXPECT_DOUBLE_EQ(profile.passed(0), 0);
+  profile.begin(0.5);
+  EXPECT_DOUBLE_EQ(profile.passed(0.5), 0) << "a job that overlapped an install";
+  EXPECT_DOUBLE_EQ(profile.passed(1), 0.75) << "of the time since its begin";
+  profile.record(1, 1);
+  profile.learn(2);
+  profile.begin(0);
+  EXPECT_DOUBLE_EQ(profile.passed(0.5), 0.2) << "the job before had mapped before its begin";
+  EXPECT_DOUBLE_EQ(profile.passed(1), 0.6) << "its composers needed half of its time";
+  profile.record(0.4, 1);
+  profile.learn(1);
+  EXPECT_DOUBLE_EQ(profile.passed(1), 0.6) << "too little of its progress was published";
+}
+
+/// Captures have all records, or composers end before their first records are counted.
+TEST(JobProfile, LearnsOfAJobWhoseComposersShowNoProgress) {
+  JobProfile profile;
+  profile.begin(0);
+  profile.record(0.25, 1);
+  profile.record(0.5, 8);
+  profile.learn(10);
+  profile.begin(0);
+  EXPECT_DOUBLE_EQ(profile.passed(0.5), 0.8);
+  EXPECT_DOUBLE_EQ(profile.passed(0.75), 1);
+}
+
+/// A simulated pool of 65,536 pages. A job copes with the pages that were taken before it began;
+/// its install frees them evenly. Transactions want far more pages than the jobs can free.
+class SimulatedPool {
+ public:
+  struct Result {
+    double worst_second = 0;  // pages, as part of the mean
+    double worst_tenth = 0;   // the same in a tenth of a second
+    double free_part = 0;     // of the pool, at the begin of an install, on average
+    double least_free = 1;    // of the pool
   };
-  constexpr double kPages = 65'536;
-  constexpr double kStep = 0.005;
-  const double demand = between(20'000, 200'000);  // far more than the jobs can free
-  const double make_s = between(1, 4);
-  const double install_s = between(0.5, 3);
-  double free = kPages;
-  double taken = 0;
-  double since_begin = 0;  // pages taken since the current job began
-  double to_free = 0;
-  double phase_left = 0;
-  int phase = 0;  // idle, making, installing
-  int jobs = 0;
-  std::vector<double> tenths;   // pages taken in each tenth of a second after the third job
-  std::vector<double> seconds;  // and in each second
-  double now = 0;
-  for (int step = 0; jobs < 12; ++step, now += kStep) {
-    const PoolReadings readings = at(now, free, taken);
-    const auto limit = flow_.limit(readings);
-    const double wanted = demand * kStep;
-    const double got = std::min({limit ? *limit * kStep : wanted, wanted, free});
-    free -= got;
-    taken += got;
-    since_begin += got;
-    if (jobs >= 3) {
-      if (step % 20 == 0) tenths.push_back(0);
-      if (step % 200 == 0) seconds.push_back(0);
-      if (!tenths.empty()) tenths.back() += got;
-      if (!seconds.empty()) seconds.back() += got;
+
+  /// `speeds`: the time of a job is divided by one of them. `has_progress`: the flow control learns
+  /// it. The first third of the time of a job is half of its work, and nothing is known of the
+  /// first and the last tenth.
+  SimulatedPool(uint64_t seed, std::vector<double> speeds, bool has_progress)
+      : random_(seed), speeds_(std::move(speeds)), has_progress_(has_progress) {}
+
+  Result run() {
+    for (int step = 0; jobs_ < 15; ++step) {
+      take(step);
+      advance();
+      now_s_ += kStep;
     }
-    phase_left -= kStep;
-    if (phase == 2) {
-      const double freed = std::min(to_free, kStep / install_s * (kPages - since_begin));
-      free = std::min(free + freed, kPages - since_begin);
-      to_free -= freed;
+    return result();
+  }
+
+ private:
+  static constexpr double kPages = 65'536;
+  static constexpr double kStep = 0.005;
+  static constexpr int kFirstJobs = 3;  // not measured
+
+  double between(double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random_);
+  }
+  double progress() const {
+    if (!has_progress_ || phase_ != 1) return 0;
+    const double part = std::clamp((1 - left_s_ / job_s_ - 0.1) / 0.8, 0.0, 1.0);
+    return part < 1.0 / 3 ? 1.5 * part : 0.5 + 0.75 * (part - 1.0 / 3);
+  }
+  PoolReadings readings() const {
+    return {start_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                         std::chrono::duration<double>(now_s_)),
+            static_cast<uint64_t>(kPages),
+            static_cast<uint64_t>(free_),
+            static_cast<uint64_t>(taken_),
+            0,
+            progress()};
+  }
+  void take(int step) {
+    const auto limit = flow_.limit(readings());
+    const double wanted = demand_ * kStep;
+    const double got = std::min({limit ? *limit * kStep : wanted, wanted, free_});
+    free_ -= got;
+    taken_ += got;
+    since_begin_ += got;
+    if (jobs_ < kFirstJobs) return;
+    least_free_ = std::min(least_free_, free_ / kPages);
+    if (step % 20 == 0) tenths_.push_back(0);
+    if (step % 200 == 0) seconds_.push_back(0);
+    if (!tenths_.empty()) tenths_.back() += got;
+    if (!seconds_.empty()) seconds_.back() += got;
+  }
+  void advance() {
+    left_s_ -= kStep;
+    if (phase_ == 2) {
+      const double freed = std::min(to_free_, kStep / install_s_ * (kPages - since_begin_));
+      free_ = std::min(free_ + freed, kPages - since_begin_);
+      to_free_ -= freed;
     }
-    if (phase == 0 && (flow_.is_short() || free < 0.2 * kPages)) {
-      flow_.begin_job(readings);
-      phase = 1;
-      since_begin = 0;
-      phase_left = make_s * between(0.9, 1.1);
-    } else if (phase == 1 && phase_left <= 0) {
-      flow_.begin_install(readings, false);
-      phase = 2;
-      to_free = kPages - free - since_begin;
-      phase_left = install_s * between(0.9, 1.1);
-    } else if (phase == 2 && phase_left <= 0) {
-      flow_.end_job(readings);
-      phase = 0;
-      ++jobs;
+    if (phase_ == 0 && (flow_.is_short() || free_ < 0.2 * kPages)) {
+      phase_ = 1;
+      const double speed =
+          speeds_[std::uniform_int_distribution<size_t>(0, speeds_.size() - 1)(random_)];
+      left_s_ = job_s_ = make_s_ * between(0.9, 1.1) / speed;
+      since_begin_ = 0;
+      flow_.begin_job(readings());
+    } else if (phase_ == 1 && left_s_ <= 0) {
+      if (jobs_ >= kFirstJobs) free_parts_.push_back(free_ / kPages);
+      flow_.begin_install(readings(), false);
+      phase_ = 2;
+      to_free_ = kPages - free_ - since_begin_;
+      left_s_ = install_s_ * between(0.9, 1.1);
+    } else if (phase_ == 2 && left_s_ <= 0) {
+      flow_.end_job(readings());
+      phase_ = 0;
+      ++jobs_;
     }
   }
-  ASSERT_GT(seconds.size(), 10u);
-  tenths.pop_back();
-  seconds.pop_back();  // they are not complete
-  double sum = 0;
-  for (const double each : seconds) sum += each;
-  const double mean = sum / static_cast<double>(seconds.size());
-  const double worst_second = *std::ranges::min_element(seconds);
-  const double worst_tenth = 10 * *std::ranges::min_element(tenths);
-  std::printf("of the mean: worst second %.2f, worst tenth %.2f\n", worst_second / mean,
-              worst_tenth / mean);
-  EXPECT_GT(worst_second, mean * 0.33) << "demand " << demand << ", job " << make_s
-                                       << " s, install " << install_s << " s, mean " << mean;
-  EXPECT_GT(worst_tenth, mean * 0.1) << "a stop";
+  static double mean_of(const std::vector<double>& values) {
+    return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
+  }
+  Result result() {
+    tenths_.pop_back();
+    seconds_.pop_back();  // they are not complete
+    CHECK(!seconds_.empty() && !free_parts_.empty());
+    const double mean = mean_of(seconds_);
+    return {*std::ranges::min_element(seconds_) / mean,
+            10 * *std::ranges::min_element(tenths_) / mean, mean_of(free_parts_), least_free_};
+  }
+
+  std::mt19937_64 random_;
+  const std::vector<double> speeds_;
+  const bool has_progress_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const double demand_ = between(20'000, 200'000);
+  const double make_s_ = between(1, 4);
+  const double install_s_ = between(0.5, 3);
+  PageFlow flow_;
+  double now_s_ = 0;
+  double free_ = kPages;
+  double taken_ = 0;
+  double since_begin_ = 0;  // pages taken since the current job began
+  double to_free_ = 0;
+  double left_s_ = 0;  // of the phase
+  double job_s_ = 1;
+  int phase_ = 0;  // idle, making, installing
+  int jobs_ = 0;
+  double least_free_ = 1;
+  std::vector<double> tenths_;   // pages taken in each tenth of a second
+  std::vector<double> seconds_;  // and in each second
+  std::vector<double> free_parts_;
+};
+
+TEST(PageFlow, APoolBendsAndDoesNotBreak) {
+  const uint64_t own_seed = seed();
+  for (const bool has_progress : {false, true}) {
+    const auto found = SimulatedPool(own_seed, {1}, has_progress).run();
+    std::printf("of the mean: worst second %.2f, worst tenth %.2f\n", found.worst_second,
+                found.worst_tenth);
+    EXPECT_GT(found.worst_second, 0.33) << has_progress;
+    EXPECT_GT(found.worst_tenth, 0.1) << "a stop; " << has_progress;
+  }
+}
+
+/// Past jobs tell little if the speed of jobs changes. With progress, the pages are used up to a
+/// small rest, and are taken more evenly.
+TEST(PageFlow, ProgressMakesUpForJobsWhoseSpeedChanges) {
+  constexpr int kRuns = 20;
+  constexpr uint64_t kFirstSeed = 1;  // a fixed one: the sums of two kinds of runs are compared
+  SimulatedPool::Result sums[2];
+  for (const bool has_progress : {false, true}) {
+    SimulatedPool::Result& sum = sums[has_progress ? 1 : 0];
+    for (uint64_t run = 0; run < kRuns; ++run) {
+      const auto found =
+          SimulatedPool(kFirstSeed + run, {2, 1.4, 1, 0.7, 0.5, 0.33}, has_progress).run();
+      sum.worst_second += found.worst_second / kRuns;
+      sum.worst_tenth += found.worst_tenth / kRuns;
+      sum.free_part += found.free_part / kRuns;
+      sum.least_free = std::min(sum.least_free, found.least_free);
+    }
+    std::printf("worst second %.2f, tenth %.2f of the mean; free at the install %.2f, least %.3f\n",
+                sum.worst_second, sum.worst_tenth, sum.free_part, sum.least_free);
+  }
+  EXPECT_GT(sums[1].worst_second, 1.3 * sums[0].worst_second);
+  EXPECT_GT(sums[1].worst_tenth, 1.5 * sums[0].worst_tenth);
+  EXPECT_LT(sums[1].free_part, 0.9 * sums[0].free_part);
+  EXPECT_GT(sums[1].least_free, sums[0].least_free) << "nearly no free pages: long delays";
 }
 
 class PageBudgetTest : public testing::Test {
@@ -330,45 +502,103 @@ TEST_F(PageBudgetTest, EndsWithTheLimit) {
   EXPECT_EQ(signal(), 2u);
 }
 
-TEST(ColdPages, AreThoseOfRecordsButNoMoreThanTheSnapshotHas) {
-  constexpr uint32_t kSlots = 2;
-  std::vector<std::vector<uint64_t>> memory;
-  std::vector<MetricsSegment*> nodes;
-  std::vector<const MetricsSegment*> metrics;
-  for (int node = 0; node < 2; ++node) {
-    const std::vector<uint64_t>& bytes =
-        memory.emplace_back(MetricsSegment::bytes(kSlots) / sizeof(uint64_t) + 8);
-    // Aligned to a cache line.
-    const auto address = (reinterpret_cast<uintptr_t>(bytes.data()) + 63) / 64 * 64;
-    nodes.push_back(reinterpret_cast<MetricsSegment*>(address));
-    nodes.back()->slot_count = kSlots;
-    metrics.push_back(nodes.back());
+/// The metrics segments of two nodes.
+class NodeMetrics {
+ public:
+  NodeMetrics() {
+    for (int node = 0; node < 2; ++node) {
+      const std::vector<uint64_t>& bytes =
+          memory_.emplace_back(MetricsSegment::bytes(kSlots) / sizeof(uint64_t) + 8);
+      // Aligned to a cache line.
+      const auto address = (reinterpret_cast<uintptr_t>(bytes.data()) + 63) / 64 * 64;
+      nodes_.push_back(reinterpret_cast<MetricsSegment*>(address));
+      nodes_.back()->slot_count = kSlots;
+      all_.push_back(nodes_.back());
+    }
   }
-  EXPECT_EQ(cold_pages(metrics, 100), 0u);
-  nodes[0]->worker(1).delta_added.add(70);
-  nodes[1]->worker(0).delta_added.add(20);
-  EXPECT_EQ(cold_pages(metrics, 1'000), 45u) << "of an average node";
-  EXPECT_EQ(cold_pages(metrics, 60), 30u);
-  nodes[1]->worker(1).delta_drained.add(80);
-  EXPECT_EQ(cold_pages(metrics, 60), 5u);
-  nodes[1]->worker(1).delta_drained.add(11);
-  EXPECT_EQ(cold_pages(metrics, 60), 0u) << "more seem drained than added";
+  NodeMetrics(const NodeMetrics&) = delete;
+  NodeMetrics& operator=(const NodeMetrics&) = delete;
+  MetricsSegment& operator[](size_t node) { return *nodes_[node]; }
+  GleanerMetrics& gleaner(size_t node) { return nodes_[node]->gleaner; }
+  const std::vector<const MetricsSegment*>& all() const { return all_; }
+
+ private:
+  static constexpr uint32_t kSlots = 2;
+  std::vector<std::vector<uint64_t>> memory_;
+  std::vector<MetricsSegment*> nodes_;
+  std::vector<const MetricsSegment*> all_;
+};
+
+TEST(ColdPages, AreThoseOfRecordsButNoMoreThanTheSnapshotHas) {
+  NodeMetrics metrics;
+  EXPECT_EQ(cold_pages(metrics.all(), 100), 0u);
+  metrics[0].worker(1).delta_added.add(70);
+  metrics[1].worker(0).delta_added.add(20);
+  EXPECT_EQ(cold_pages(metrics.all(), 1'000), 45u) << "of an average node";
+  EXPECT_EQ(cold_pages(metrics.all(), 60), 30u);
+  metrics[1].worker(1).delta_drained.add(80);
+  EXPECT_EQ(cold_pages(metrics.all(), 60), 5u);
+  metrics[1].worker(1).delta_drained.add(11);
+  EXPECT_EQ(cold_pages(metrics.all(), 60), 0u) << "more seem drained than added";
+}
+
+TEST(JobProgress, CountsTheMappedLogAndTheComposedRecordsOfAllNodes) {
+  NodeMetrics metrics;
+  metrics.gleaner(0).bytes_read = 700;
+  JobProgress progress(metrics.all());
+  progress.begin(1'000);
+  EXPECT_EQ(progress.done(), 0);
+  metrics.gleaner(0).bytes_read += 100;
+  metrics.gleaner(1).bytes_read += 300;
+  metrics.gleaner(1).records_received += 50;
+  EXPECT_DOUBLE_EQ(progress.done(), 0.2) << "mapping is half of the work";
+  metrics.gleaner(0).bytes_read += 700;
+  EXPECT_DOUBLE_EQ(progress.done(), 0.5) << "there was more log than expected";
+  metrics.gleaner(0).records_received += 50;
+  metrics.gleaner(0).records_elided += 10;
+  metrics.gleaner(1).records_composed += 40;
+  EXPECT_DOUBLE_EQ(progress.done(), 0.75);
+  metrics.gleaner(0).records_composed += 50;
+  EXPECT_DOUBLE_EQ(progress.done(), 1);
+  metrics.gleaner(1).paused_us += 1;
+  EXPECT_EQ(progress.done(), 0) << "a job that pauses";
+  progress.begin(0);
+  metrics.gleaner(0).bytes_read += 1;
+  EXPECT_EQ(progress.done(), 0) << "no log is expected";
+}
+
+/// A node publishes its counters a tenth of a second late.
+TEST(JobProgress, DoesNotCountTheJobBefore) {
+  NodeMetrics metrics;
+  JobProgress progress(metrics.all());
+  progress.begin(1'000);
+  metrics.gleaner(0).bytes_read += 1'000;
+  metrics.gleaner(0).records_received += 100;
+  metrics.gleaner(0).records_composed += 90;
+  EXPECT_DOUBLE_EQ(progress.done(), 0.95);
+  progress.begin(1'000);
+  metrics.gleaner(0).records_composed += 10;
+  metrics.gleaner(0).paused_us += 5;
+  EXPECT_EQ(progress.done(), 0) << "the job before has ended";
+  metrics.gleaner(0).bytes_read += 500;
+  EXPECT_DOUBLE_EQ(progress.done(), 0.25);
 }
 
 TEST_F(PageBudgetTest, TheRegulatorLimitsDuringAJobAndLiftsTheLimitAtItsEnd) {
   const std::vector<NodeShared*> nodes = {node_.get()};
   node_->pages_free.store(1'064, std::memory_order_relaxed);
-  PageRegulator regulator(nodes, [] { return uint64_t{0}; });
+  const NodeMetrics metrics;
+  PageRegulator regulator(nodes, metrics.all(), [] { return uint64_t{0}; });
   regulator.start();
   const auto limit = [&] { return node_->page_limit.load(std::memory_order_relaxed); };
   EXPECT_EQ(limit(), 0u);
-  regulator.begin_job();
+  regulator.begin_job(0);
   EXPECT_TRUE(eventually([&] { return limit() != 0; }));
   EXPECT_LE(budget(), 1'000);
   regulator.begin_install(false);
   regulator.end_job();
   EXPECT_TRUE(eventually([&] { return limit() == 0; }));
-  regulator.begin_job();
+  regulator.begin_job(0);
   EXPECT_TRUE(eventually([&] { return limit() != 0; }));
   regulator.stop();
   EXPECT_EQ(limit(), 0u);
