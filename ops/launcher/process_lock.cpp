@@ -152,9 +152,15 @@ bool overwrite(int fd, std::string text) {
   return count == static_cast<ssize_t>(text.size());
 }
 
-/// Calls `try_lock` until it returns true, because processes of a dead cluster may hold the lock
-/// until they have ended. Returns code already_running if the lock file at `path` names a live
-/// holder, or if the wait takes too long; `unnamed` is the message of the second error.
+std::string ending_text(const std::string& cluster, pid_t launcher) {
+  return "cluster \"" + cluster + "\": its launcher, pid " + std::to_string(launcher) +
+         ", was killed, and the kernel still frees its memory: try again in a few seconds";
+}
+
+/// Calls `try_lock` until it returns true. Processes of a dead cluster may hold the lock until the
+/// kernel has ended them, also the launcher. Returns code already_running if the lock file at
+/// `path` names a live holder, or if the wait takes too long. `unnamed`: message of the second
+/// error, if the launcher has ended.
 Result<void> wait_for_lock(const std::string& path, const std::string& cluster,
                            const std::string& key, const std::string& unnamed,
                            const std::function<Result<bool>()>& try_lock) {
@@ -166,7 +172,9 @@ Result<void> wait_for_lock(const std::string& path, const std::string& cluster,
     if (is_locked) return {};
     const LockFile lock = read_lock_file(path);
     const auto launcher = launcher_of(lock.content);
-    if (lock.is_of_this_file && launcher && is_alive(*launcher)) {
+    const bool is_named = lock.is_of_this_file && launcher;
+    const bool is_launcher_ending = is_named && is_ending(*launcher);
+    if (is_named && !is_launcher_ending && is_alive(*launcher)) {
       const Json name = lock.content.value("name", Json());
       const std::string owner = name.is_string() ? name.get<std::string>() : cluster;
       const std::string what =
@@ -180,7 +188,8 @@ Result<void> wait_for_lock(const std::string& path, const std::string& cluster,
     }
     end_orphans(lock);
     if (std::chrono::steady_clock::now() > give_up) {
-      return make_error(ExitCode::already_running, unnamed);
+      return make_error(ExitCode::already_running,
+                        is_launcher_ending ? ending_text(cluster, launcher->pid) : unnamed);
     }
     std::this_thread::sleep_for(
         kPause);  // no event tells when dying processes have released the lock

@@ -28,18 +28,22 @@ std::vector<std::string> stat_fields(pid_t pid) {
 }
 
 constexpr size_t kStateField = 0;      // field 3 of the file
+constexpr size_t kFlagsField = 6;      // field 9 of the file
 constexpr size_t kUserTimeField = 11;  // field 14 of the file
 constexpr size_t kSystemTimeField = 12;
 constexpr size_t kStartTimeField = 19;  // field 22 of the file
+
+std::optional<ProcessId> find_in(const std::vector<std::string>& fields, pid_t pid) {
+  if (fields.size() <= kStartTimeField) return std::nullopt;
+  if (fields[kStateField] == "Z" || fields[kStateField] == "X") return std::nullopt;
+  return ProcessId{pid, std::stoull(fields[kStartTimeField])};
+}
 
 }  // namespace
 
 std::optional<ProcessId> find_process(pid_t pid) {
   if (pid <= 0) return std::nullopt;
-  const std::vector<std::string> fields = stat_fields(pid);
-  if (fields.size() <= kStartTimeField) return std::nullopt;
-  if (fields[kStateField] == "Z" || fields[kStateField] == "X") return std::nullopt;
-  return ProcessId{pid, std::stoull(fields[kStartTimeField])};
+  return find_in(stat_fields(pid), pid);
 }
 
 ProcessId this_process() { return find_process(getpid()).value_or(ProcessId{getpid(), 0}); }
@@ -47,6 +51,12 @@ ProcessId this_process() { return find_process(getpid()).value_or(ProcessId{getp
 bool is_alive(const ProcessId& id) {
   const std::optional<ProcessId> found = find_process(id.pid);
   return found && *found == id;
+}
+
+bool is_ending(const ProcessId& id) {
+  constexpr uint64_t kExiting = 0x4;  // PF_EXITING of the kernel, which no user header has
+  const std::vector<std::string> fields = stat_fields(id.pid);
+  return find_in(fields, id.pid) == id && (std::stoull(fields[kFlagsField]) & kExiting) != 0;
 }
 
 uint64_t cpu_time_us(pid_t pid) {

@@ -24,6 +24,9 @@ struct ProcessId {
 std::optional<ProcessId> find_process(pid_t pid);
 ProcessId this_process();
 bool is_alive(const ProcessId& id);
+/// Returns whether a process that is alive has begun to end. It executes no code of its own any
+/// more, but keeps its locks until the kernel has freed its memory.
+bool is_ending(const ProcessId& id);
 
 /// Returns the CPU time of all threads of a process so far, in microseconds, or 0 if it has ended.
 uint64_t cpu_time_us(pid_t pid);

@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -41,6 +42,38 @@ TEST(ProcessTest, AProcessIsAliveUntilItEndsAndItsNumberAloneProvesNothing) {
   EXPECT_FALSE(is_alive(*id));  // a zombie is not alive
   EXPECT_EQ(describe_exit(reap(pid)), "was killed by SIGKILL");
   EXPECT_FALSE(is_alive(*id));
+}
+
+/// The kernel needs a while to free much memory. This thread may get no processor in that time, so
+/// there are several attempts.
+TEST(ProcessTest, AKilledProcessIsEndingWhileTheKernelFreesItsMemory) {
+  constexpr size_t kBytes = size_t{256} << 20;
+  bool was_ending = false;
+  for (int attempt = 0; attempt < 20 && !was_ending; ++attempt) {
+    int pipe_ends[2];
+    ASSERT_EQ(pipe(pipe_ends), 0);
+    const pid_t self = getpid();
+    const pid_t pid = fork();
+    if (pid == 0) {
+      const void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+      const bool is_ready = die_with_parent(self) && memory != MAP_FAILED;
+      if (is_ready && write(pipe_ends[1], "y", 1) == 1) pause();
+      _exit(0);
+    }
+    close(pipe_ends[1]);
+    char ready = 0;
+    ASSERT_EQ(read(pipe_ends[0], &ready, 1), 1);
+    const auto id = find_process(pid);
+    ASSERT_TRUE(id);
+    EXPECT_FALSE(is_ending(*id));
+    kill(pid, SIGKILL);
+    while (is_alive(*id)) was_ending = was_ending || is_ending(*id);
+    EXPECT_FALSE(is_ending(*id));
+    reap(pid);
+    close(pipe_ends[0]);
+  }
+  EXPECT_TRUE(was_ending);
 }
 
 TEST(ProcessTest, AChildDiesWithItsParent) {
