@@ -24,11 +24,11 @@ constexpr double kColdWork = 3;
 /// its rest: one that takes three times as long as expected ends with a thirtieth of its pages.
 constexpr double kLeastPart = 0.6;
 /// Safety margin of a job's rest, as part of the time of the whole job. In traces of YCSB inserts
-/// and TPC-C with more data than memory, the rest by progress was too short by more than 0.2 in one
-/// of twenty readings in the second half of the jobs, by 0.27 at most, and by up to 0.76 in the
-/// first jobs after a load, whose profile is another one. In a simulation of jobs whose speeds and
-/// profiles change at random, less than 1/32 of the pool was free, and so delays were long
-/// (kScarcePart), for 1 % of the time with 0.15, and never with 0.35. With 0.15, 4 % less of the
+/// and TPC-C with more data than memory, the expected rest was too short by 0.27 at most in the
+/// second half of a job. In one of twenty readings it was too short by more than 0.2. The first
+/// jobs after a load have another profile, and the rest was too short by up to 0.76. In a
+/// simulation the speeds and profiles of jobs change at random. Less than 1/32 of the pool was free
+/// (kScarcePart) for 1 % of the time with 0.15, and never with 0.35. With 0.15, 4 % less of the
 /// pool would be free at the end of each job.
 constexpr double kSafePart = 0.35;
 /// The progress alone counts once 1/kTrust of the job's time has passed, and before in proportion.
@@ -190,10 +190,13 @@ double PageFlow::expected_make_s(double work) const {
   return std::max(work * per_page, kShortestMakeS);
 }
 
+/// Returns the free pages, less a part for a job that takes longer than expected. While fewer than
+/// that part are free, a transaction may wait for kMaxScarceDelay. An install frees pages already.
 double PageFlow::usable_pages() const {
-  const auto reserved = static_cast<double>(PagePool::reserved_of(last_.total));
-  return std::max(0.0,
-                  static_cast<double>(last_.free) - reserved - double{PagePool::kPagesToContinue});
+  const uint64_t kept =
+      phase_ == Phase::installing ? PagePool::reserved_of(last_.total) : last_.total / kScarcePart;
+  return std::max(0.0, static_cast<double>(last_.free) - static_cast<double>(kept) -
+                           double{PagePool::kPagesToContinue});
 }
 
 }  // namespace atolldb

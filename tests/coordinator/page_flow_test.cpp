@@ -22,9 +22,9 @@
 namespace atolldb::test {
 namespace {
 
-// Pages that the flow control does not count as usable: two batches, and the reserve of a pool of
-// 65,536 pages.
-constexpr double kKept = 64 + 512;
+// Pages that the flow control does not count as usable: two batches, and 1/32 of a pool of 65,536
+// pages.
+constexpr double kKept = 64 + 2'048;
 
 class PageFlowTest : public testing::Test {
  protected:
