@@ -80,6 +80,8 @@ std::string verify_text(const ReportHead& head, const std::string& holds);
 /// Returns p50 to max by type. `latency`: RunSummary::latency or durable_latency.
 nlohmann::json latency_json(const RunSummary& run, const std::vector<LatencyHistogram>& latency,
                             TypeNames names, bool with_idle);
+/// Returns p50 to max of the transactions of all types.
+nlohmann::json all_latency_json(const std::vector<LatencyHistogram>& latency);
 /// Returns the aborts by reason. User rollbacks are counted separately and not included.
 nlohmann::json aborts_json(const EngineCounts& engine);
 nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle);

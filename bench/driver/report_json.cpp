@@ -28,6 +28,10 @@ nlohmann::json latency_json(const RunSummary& run, const std::vector<LatencyHist
   return json;
 }
 
+nlohmann::json all_latency_json(const std::vector<LatencyHistogram>& latency) {
+  return quantiles_json(merged(latency));
+}
+
 nlohmann::json aborts_json(const EngineCounts& engine) {
   auto json = nlohmann::json::object();
   for (uint32_t i = 0; i < kStatusCount; ++i) {
@@ -48,8 +52,10 @@ nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle) 
   json["longest_pause_ms"] = static_cast<double>(longest_pause_ns) * 1e-6;
   json["aborts"] = aborts_json(run.engine);
   json["latency_us"] = latency_json(run, run.latency, names, with_idle);
+  json["all_latency_us"] = all_latency_json(run.latency);
   if (run.log_wait.count() != 0) {
     json["durable_latency_us"] = latency_json(run, run.durable_latency, names, with_idle);
+    json["all_durable_latency_us"] = all_latency_json(run.durable_latency);
     json["epoch_wait_us"] = quantiles_json(run.epoch_wait);
     json["log_wait_us"] = quantiles_json(run.log_wait);
     json["epoch_stages_us"] = nlohmann::json::object();

@@ -1,6 +1,9 @@
 // The text parts of a report.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "bench/driver/report.h"
 
 namespace atolldb::bench {
@@ -76,6 +79,9 @@ std::string durable_text(const RunSummary& run, TypeNames names) {
                                  "p99", "p99.9", "max");
   for (uint32_t type = 0; type < names.size(); ++type) {
     if (run.commits[type] != 0) text += line(names[type], run.durable_latency[type]);
+  }
+  if (std::ranges::count(run.commits, 0u) + 1 < std::ssize(run.commits)) {
+    text += line("all", merged(run.durable_latency));
   }
   text += line("  until the epoch ended", run.epoch_wait);
   text += line("  write and sync", run.log_wait);

@@ -32,4 +32,10 @@ Result<void> RunSummary::merge(const WorkerResult& result, const std::string& co
   return {};
 }
 
+LatencyHistogram merged(const std::vector<LatencyHistogram>& latency) {
+  LatencyHistogram all;
+  for (const LatencyHistogram& type : latency) all.merge(type);
+  return all;
+}
+
 }  // namespace atolldb::bench

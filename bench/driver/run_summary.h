@@ -49,6 +49,9 @@ struct RunSummary {
   Result<void> merge(const WorkerResult& result, const std::string& command);
 };
 
+/// Returns the latencies of all types together.
+LatencyHistogram merged(const std::vector<LatencyHistogram>& latency);
+
 /// Returns the median throughput. `runs`: pointers to RunSummary or a derived type.
 template <typename Runs>
 double median_tps(const Runs& runs) {

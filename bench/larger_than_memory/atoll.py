@@ -42,7 +42,8 @@ class Atoll:
         seconds = programs.measured(done, self.options)
         rates = found["throughput_tps"], min(rate for _, rate in seconds[1:])
         end = seconds[-1][0]  # the commits that count are durable by then
-        latencies = list((found["durable_latency_us"] or found["latency_us"]).values())
+        kind = "durable_latency_us" if found.get("durable_latency_us") else "latency_us"
+        latencies = {"all": found[f"all_{kind}"], **found[kind]}
         return {**programs.result(case, done, (seconds[0][0], end, end), rates, latencies,
                                   self.changed_bytes_per_s(case, found)),
                 "longest_pause_ms": found.get("longest_pause_ms")}

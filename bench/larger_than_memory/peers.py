@@ -71,7 +71,7 @@ class Program:
         rate = figures["operations_per_second"]
         return programs.result(case, done, (seconds[0][0], seconds[-1][0], synced),
                                (rate, min(each for _, each in seconds[1:])),
-                               list(figures["latency_us"].values()),
+                               {"all": figures["all_latency_us"], **figures["latency_us"]},
                                case.changed_bytes(rate))
 
 

@@ -128,24 +128,23 @@ def result(case, done, times, rates, latencies_us, changed_bytes_per_s):
     """Returns the figures of a run.
 
     `times`: begin and end of the measured time, and the end of the writes of what it changed.
-    `rates`: mean and worst second. `latencies_us`: p99, p99.9 and max of each type of operation;
-    the slowest type counts.
+    `rates`: mean and worst second. `latencies_us`: p99, p99.9 and max of each type of operation,
+    and of `all` operations.
     """
     begin, end, end_of_writes = times
     reads, written = done.device_counts(begin, end)
     _, written_later = done.device_counts(begin, end_of_writes)
-    slowest = {name: max((each[name] for each in latencies_us), default=None)
-               for name in ("p99", "p99.9", "max")}
 
-    def ms(name):
-        return None if slowest[name] is None else slowest[name] / 1000
+    def slowest(name):
+        return max(each[name] for each in latencies_us.values()) / 1000
 
     def per_s(count, unit=1):
         return None if count is None or unit == 0 else count / (end - begin) / unit
 
     return {"ratio": case.ratio, "rate": rates[0], "worst": rates[1],
             "worst_below_mean_percent": 100 * (1 - rates[1] / rates[0]) if rates[0] else 100,
-            "p99_ms": ms("p99"), "p999_ms": ms("p99.9"), "longest_ms": ms("max"),
+            "p99_ms": slowest("p99"), "p999_ms": latencies_us["all"]["p99.9"] / 1000,
+            "slowest_p999_ms": slowest("p99.9"), "longest_ms": slowest("max"),
             "longest_pause_ms": None, "reads_per_s": per_s(reads),
             "written_per_s": per_s(written),
             "write_amplification": per_s(written_later, changed_bytes_per_s)}

@@ -115,23 +115,28 @@ void print_rates(const Workers& workers, const Times& times) {
   }
 }
 
+nlohmann::json quantiles_json(const Histogram& latency) {
+  const auto us = [](uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
+  return {{"p50", us(latency.quantile_ns(0.5))},
+          {"p99", us(latency.quantile_ns(0.99))},
+          {"p99.9", us(latency.quantile_ns(0.999))},
+          {"max", us(latency.max_ns())}};
+}
+
 void print_figures(const Workers& workers, uint32_t seconds) {
-  uint64_t operations = 0;
+  Histogram all;
   nlohmann::json latencies = nlohmann::json::object();
   for (size_t type = 0; type < ycsb::kOperations; ++type) {
     Histogram sum;
     for (const auto& worker : workers) sum.merge(worker->latency(type));
     if (sum.count() == 0) continue;
-    operations += sum.count();
-    const auto us = [](uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
-    latencies[std::string(ycsb::kTypeNames[type])] = {{"p50", us(sum.quantile_ns(0.5))},
-                                                      {"p99", us(sum.quantile_ns(0.99))},
-                                                      {"p99.9", us(sum.quantile_ns(0.999))},
-                                                      {"max", us(sum.max_ns())}};
+    all.merge(sum);
+    latencies[std::string(ycsb::kTypeNames[type])] = quantiles_json(sum);
   }
   const nlohmann::json figures = {
-      {"operations_per_second", static_cast<double>(operations) / seconds},
-      {"latency_us", std::move(latencies)}};
+      {"operations_per_second", static_cast<double>(all.count()) / seconds},
+      {"latency_us", std::move(latencies)},
+      {"all_latency_us", quantiles_json(all)}};
   std::printf("%s\n", figures.dump().c_str());
 }
 

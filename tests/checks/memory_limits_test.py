@@ -26,6 +26,8 @@ def load_script():
 SCRIPT = load_script()
 AT_THE_LIMITS = {"longest_pause_ms": 100, "worst_below_mean_percent": 50, "p999_ms": 50,
                  "longest_ms": 250}
+LATENCIES = {"all": {"p99": 20e3, "p99.9": 40e3, "max": 95e3},
+             "delivery": {"p99": 60e3, "p99.9": 90e3, "max": 95e3}}
 
 
 class NoDevice:
@@ -55,8 +57,13 @@ class Limits(unittest.TestCase):
     def test_the_worst_second_counts_against_the_mean(self):
         for worst, expected in ((50, 50), (49, 51), (0, 100), (100, 0)):
             run = result(Case(1, "50:50", "uniform", 10), Run(NoDevice), (0, 1, 1), (100, worst),
-                         [], 1)
+                         LATENCIES, 1)
             self.assertAlmostEqual(run["worst_below_mean_percent"], expected)
+
+    def test_p999_of_all_operations_counts_and_the_longest_of_any(self):
+        run = result(Case(1, "TPC-C", "", 2), Run(NoDevice), (0, 1, 1), (100, 60), LATENCIES, 1)
+        self.assertEqual((run["p999_ms"], run["slowest_p999_ms"], run["longest_ms"]), (40, 90, 95))
+        self.assertEqual(misses(run), [])
 
 
 class Options(unittest.TestCase):

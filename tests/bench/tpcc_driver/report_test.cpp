@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "bench/tpcc_driver/driver.h"
@@ -78,6 +79,22 @@ TEST(Report, JsonHasTheKeysThatProgramsRelyOn) {
     EXPECT_GT(json["latency_us"]["new_order"][quantile], 0.0) << quantile;
   }
   EXPECT_EQ(json["runs"][0]["per_node"].size(), 2u);
+}
+
+TEST(Report, TheLatencyOfAllTypesCountsEachTransactionOnce) {
+  constexpr std::array<const char*, 2> kNames = {"often", "seldom"};
+  bench::RunSummary run(1, kNames.size());
+  run.seconds = 1;
+  run.commits = {1'999, 1};
+  for (uint64_t i = 0; i < run.commits[0]; ++i) run.durable_latency[0].add(1'000'000);
+  run.durable_latency[1].add(1'000'000'000);
+  run.log_wait.add(1);
+  const auto us = bench::all_latency_json(run.durable_latency);
+  EXPECT_NEAR(us["p99.9"].get<double>(), 1e3, 50) << "one of 2,000 is above";
+  EXPECT_NEAR(us["max"].get<double>(), 1e6, 5e4);
+  EXPECT_NE(bench::durable_text(run, kNames).find("\n  all  "), std::string::npos);
+  run.commits[1] = 0;
+  EXPECT_EQ(bench::durable_text(run, kNames).find("\n  all  "), std::string::npos) << "of one type";
 }
 
 TEST(Report, EveryFigureOfTransactionsPerSecondHasItsDurabilityMode) {
