@@ -10,6 +10,7 @@
 #include "bench/job/run_times.h"
 #include "bench/job/worker_result.h"
 #include "engine/array/array.h"
+#include "engine/transaction/run.h"
 #include "soc/procedure/procedure.h"
 
 namespace atolldb::bench {
@@ -60,6 +61,8 @@ class RunLoop {
     result = Counts();
     const uint64_t measured_from = now;
     counter_.start_pauses(now);
+    // A worker that waits for pages still notices which of its commits become durable.
+    const WaitHook hook(context_.worker(), [&] { counter_.poll(result, clock_.ticks()); });
     if (!is_stopped()) now = run_until(now, end, transact, between);
     counter_.poll(result, now);
     result.node = context_.node();

@@ -61,6 +61,7 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
     enough = std::max<uint64_t>(enough / 2, PagePool::kFewestToContinue);
     if (is_hopeless) return false;
     if (!std::exchange(has_counted, true)) worker.metrics().page_stalls.add();
+    worker.call_wait_hook();
     wait_on(control.unproductive_snapshots, unproductive, kLookAround);
     unproductive = control.unproductive_snapshots.load(std::memory_order_relaxed);
   }
@@ -96,6 +97,7 @@ void pay_for_pages(WorkerContext& worker, uint64_t deadline_epoch) {
       allocator.leave_delay(std::max(left - waited, std::chrono::nanoseconds(0)));
       break;
     }
+    worker.call_wait_hook();
     wait_on(node.page_signal, signal, std::min(kLookAround, rest));
   }
   worker.metrics().page_delay_ns.add(now_ns() - begin);

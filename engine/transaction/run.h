@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "engine/transaction/transaction.h"
@@ -43,6 +44,21 @@ class PageWait {
 
   uint64_t end_ns_ = 0;  // when kPatience ends, as now_ns(); 0: has not waited yet
   uint32_t unproductive_snapshots_ = 0;
+};
+
+/// Sets the function that a worker calls while it waits (WorkerContext::set_wait_hook), for the
+/// lifetime of this object.
+class WaitHook {
+ public:
+  WaitHook(WorkerContext& worker, std::function<void()> hook) : worker_(worker) {
+    worker_.set_wait_hook(std::move(hook));
+  }
+  WaitHook(const WaitHook&) = delete;
+  WaitHook& operator=(const WaitHook&) = delete;
+  ~WaitHook() { worker_.set_wait_hook(nullptr); }
+
+ private:
+  WorkerContext& worker_;
 };
 
 /// Subtracts the pages that the worker has used from its node's page budget. If the budget is

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "engine/format/vid.h"
 #include "engine/hooks/mutants.h"
@@ -108,6 +110,13 @@ class WorkerContext {
   /// Does nothing if the worker is in no gate.
   void leave_gate() { pass_.leave(); }
   RunGate::Pass& pass() { return pass_; }
+  /// Sets a function that the thread calls every few milliseconds while it waits for pages between
+  /// two transactions. Null: none. A job uses it to learn soon which commits are durable. REQUIRES:
+  /// the function begins no transaction, and does not throw.
+  void set_wait_hook(std::function<void()> hook) { wait_hook_ = std::move(hook); }
+  void call_wait_hook() const {
+    if (wait_hook_) wait_hook_();
+  }
   /// Sets the snapshots that transactions may begin with. REQUIRES: `published` outlives the
   /// context.
   void use_published(const PublishedSnapshots& published) { published_ = &published; }
@@ -290,6 +299,7 @@ class WorkerContext {
   uint32_t copied_storage_ = 0;
   uint32_t copied_pages_ = 0;
   uint32_t use_random_;  // state of a xorshift generator, never 0
+  std::function<void()> wait_hook_;
   EarlyLocks early_locks_;
   HotRecords hot_records_;
 };

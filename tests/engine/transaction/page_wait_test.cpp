@@ -99,6 +99,16 @@ TEST_F(PageWaitTest, FewPagesAreEnoughForOneThatHasWaited) {
   EXPECT_EQ(stalls(), 1u);
 }
 
+TEST_F(PageWaitTest, CallsTheHookOfTheWorkerWhileItWaits) {
+  let_snapshots_free_pages(1);
+  uint32_t calls = 0;
+  cluster_.worker(0).context->set_wait_hook([&] {
+    if (++calls == 3) cluster_.pool(0).give(taken_.data(), static_cast<uint32_t>(taken_.size()));
+  });
+  EXPECT_EQ(insert(), Status::ok);
+  EXPECT_GE(calls, 3u);
+}
+
 TEST_F(PageWaitTest, IsToldWhenTwoSnapshotsHaveBroughtNothing) {
   let_snapshots_free_pages(1);
   const std::jthread gleaner = when_it_waits([&] {
@@ -218,8 +228,11 @@ TEST_F(PageBudgetWaitTest, AGrantEndsTheRestOfTheWait) {
   EXPECT_EQ(delays(), 1u);
 }
 
-TEST_F(PageBudgetWaitTest, TheWaitEndsAfterItsLimit) {
+TEST_F(PageBudgetWaitTest, TheWaitEndsAfterItsLimitAndCallsTheHook) {
+  uint32_t calls = 0;
+  cluster_.worker(0).context->set_wait_hook([&] { ++calls; });
   EXPECT_EQ(insert(), Status::ok);
+  EXPECT_GE(calls, 1u);
   EXPECT_EQ(delays(), 1u);
   EXPECT_GE(delay_ns(), static_cast<uint64_t>(std::chrono::nanoseconds(kMaxPageDelay).count()));
   EXPECT_EQ(insert(), Status::already_exists);
