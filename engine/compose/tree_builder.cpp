@@ -26,11 +26,12 @@ void set_header(PageHeader& header, PageType type, uint8_t layer, uint32_t level
 
 }  // namespace
 
-void format_border(PageBuffer& buffer, uint8_t layer, size_t count, const SliceRange& range) {
+void format_border(PageBuffer& buffer, uint8_t layer, size_t count, uint32_t bytes,
+                   const SliceRange& range) {
   auto* page = buffer.as<BorderPage>();
   set_header(buffer.header(), PageType::mastertree_border, layer, 0, count);
   page->set_range(range.low, range.high, range.high_is_end);
-  page->set_slot_capacity(static_cast<uint32_t>(count));
+  page->set_slot_capacity(BorderPage::capacity_with(static_cast<uint32_t>(count), bytes));
   page->heap_begin = static_cast<uint16_t>(kPageBytes);
 }
 
@@ -202,7 +203,9 @@ Result<void> TreeBuilder::emit_border(size_t count, uint64_t high, bool high_is_
 
 Result<SnapshotPointer> TreeBuilder::write_border(size_t count, const SliceRange& range) {
   PageBuffer buffer;
-  format_border(buffer, layer_, count, range);
+  uint32_t bytes = 0;
+  for (size_t i = 0; i < count; ++i) bytes += held_[i].page_bytes - kSlotBytes;
+  format_border(buffer, layer_, count, bytes, range);
   auto* page = buffer.as<BorderPage>();
   for (uint32_t slot = 0; slot < count; ++slot) {
     const TreeItem item = item_of(held_[slot]);

@@ -49,8 +49,10 @@ struct TreeItem {
 };
 
 /// Sets header, range and capacity of a border page for `count` records, which the caller adds with
-/// write_slot. REQUIRES: the page is all zeros.
-void format_border(PageBuffer& buffer, uint8_t layer, size_t count, const SliceRange& range);
+/// write_slot. `bytes`: of these records, without their slots. Free room gets slots, so inserts
+/// into a volatile copy of the page do not replace it at once. REQUIRES: the page is all zeros.
+void format_border(PageBuffer& buffer, uint8_t layer, size_t count, uint32_t bytes,
+                   const SliceRange& range);
 
 class TreeBuilder {
  public:

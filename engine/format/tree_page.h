@@ -178,6 +178,14 @@ struct BorderPage : TreePage {
     const uint32_t fitting = kBorderUsableBytes / (record_bytes + kSlotBytes);
     return std::clamp(fitting, std::min(kMinBorderSlots, kMaxBorderSlots), kMaxBorderSlots);
   }
+  /// Returns the number of slots of a new page for `count` records of `bytes` together: free room
+  /// gets slots for more records like them. REQUIRES: the records and their slots fit.
+  static constexpr uint32_t capacity_with(uint32_t count, uint32_t bytes) {
+    DCHECK(bytes + count * kSlotBytes <= kBorderUsableBytes);
+    const uint32_t typical = count == 0 ? TreeRecord::bytes_with(8, 8) : bytes / count;
+    const uint32_t fitting = (kBorderUsableBytes - bytes) / kSlotBytes;
+    return std::max(count, std::min(capacity_for(typical), fitting));
+  }
 };
 
 /// Number of guides: one for each stride of separators except the first. Fills whole cache lines.

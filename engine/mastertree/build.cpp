@@ -126,15 +126,13 @@ BorderPage* new_border_with(WorkerContext& worker, const BorderName& name,
                             std::span<const SlotSource> records, uint64_t max_removed_vid,
                             uint32_t promised_bytes) {
   const auto count = static_cast<uint32_t>(records.size());
-  const uint32_t least = count + (promised_bytes != 0 ? 1 : 0);  // slots
-  uint32_t bytes = 0;
+  const uint32_t promised = promised_bytes != 0 ? 1 : 0;  // records
+  uint32_t bytes = promised_bytes;
   for (const SlotSource& source : records) bytes += copied_bytes(source.record, 0);
-  CHECK(bytes + promised_bytes + least * kSlotBytes <= kBorderUsableBytes);
-  const uint32_t typical = count == 0 ? TreeRecord::bytes_with(8, 8) : bytes / count;
-  const uint32_t fitting = (kBorderUsableBytes - bytes - promised_bytes) / kSlotBytes;
-  const uint32_t capacity = std::min(BorderPage::capacity_for(typical), fitting);
-  BorderPage* page = new_border(worker, name.tree, name.layer, name.range,
-                                std::max(capacity, least), max_removed_vid);
+  CHECK(bytes + (count + promised) * kSlotBytes <= kBorderUsableBytes);
+  BorderPage* page =
+      new_border(worker, name.tree, name.layer, name.range,
+                 BorderPage::capacity_with(count + promised, bytes), max_removed_vid);
   // The lines of a recycled page are rarely in the caches. So all of them are loaded at once.
   const auto* start = reinterpret_cast<const std::byte*>(page);
   for (uint32_t at = 0; at < kPageBytes; at += kLineBytes) __builtin_prefetch(start + at, 1);

@@ -33,7 +33,8 @@ inline bool make_image(const Model& model, const SliceRange& range, PageBuffer& 
   const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
   // Two long keys of one slice need a layer.
   if (std::ranges::adjacent_find(records, same) != records.end()) return false;
-  format_border(image, 0, records.size(), range);
+  const auto count = static_cast<uint32_t>(records.size());
+  format_border(image, 0, count, bytes - count * kSlotBytes, range);
   auto* page = image.as<BorderPage>();
   for (uint32_t slot = 0; slot < records.size(); ++slot) {
     const auto& [key, record] = *records[slot].second;

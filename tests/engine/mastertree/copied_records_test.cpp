@@ -25,7 +25,7 @@ class ComposedPage {
   static constexpr uint16_t kRemainder = 11;
 
   ComposedPage() {
-    format_border(buffer_, 0, kCount, {});
+    format_border(buffer_, 0, kCount, kCount * TreeRecord::bytes_with(kRemainder, 3 * kCount), {});
     for (uint32_t i = 0; i < kCount; ++i) {
       const std::string payload = payload_of(i);
       const auto bytes = static_cast<uint32_t>(payload.size());
@@ -90,9 +90,9 @@ TEST(CopiedRecords, HaveTheSlotsThatWereCopiedLast) {
 
 TEST(CopiedRecords, HaveAllButTheEndOfALongPayloadIfItIsNotWanted) {
   PageBuffer buffer{};
-  format_border(buffer, 0, 1, {});
-  auto& page = *buffer.as<BorderPage>();
   constexpr uint32_t kBytes = 1000;
+  format_border(buffer, 0, 1, TreeRecord::bytes_with(8, kBytes), {});
+  auto& page = *buffer.as<BorderPage>();
   TreeRecord* record =
       write_slot(&page, 0, 7, 8, nullptr, TreeRecord::capacity_for(8, kBytes), Vid::make(5, 1));
   record->payload_bytes.store(kBytes, std::memory_order_relaxed);

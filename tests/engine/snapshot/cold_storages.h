@@ -333,6 +333,38 @@ inline std::string copy_up_keeps_versions() {
   return problem;
 }
 
+/// A page of a snapshot has slots for its free room, so its volatile copy takes an insert.
+inline std::string an_insert_fits_in_a_copied_page() {
+  SnapshotStage stage(StorageType::mastertree);
+  {
+    ColdCluster cold(stage, 1);
+    const std::string problem =
+        cold.take({{LogType::insert, "a", 0, "old", Vid::make(cold.next_epoch(), 1)}});
+    if (!problem.empty()) return problem;
+  }
+  ColdCluster cold(stage, 1);
+  const MasterTree tree(cold.storage);
+  const PageHeader* copied = nullptr;
+  const PageHeader* into = nullptr;
+  const Status status = cold.cluster.worker(0).run([&](Transaction& txn) {
+    const auto page_with = [&](const char* key, const PageHeader*& page) {
+      char buffer[8];
+      uint32_t length = 0;
+      RecordRef ref;
+      const Status found =
+          tree.get_for_update(txn, bytes_of(key), buffer, sizeof buffer, length, ref);
+      if (found == Status::ok) page = page_of(ref.record);
+      return found;
+    };
+    Status one = tree.update(txn, bytes_of("a"), bytes_of("new"));
+    if (one == Status::ok) one = page_with("a", copied);
+    if (one == Status::ok) one = tree.insert(txn, bytes_of("b"), bytes_of("new"));
+    return one == Status::ok ? page_with("b", into) : one;
+  });
+  if (status != Status::ok) return "the transaction ended with " + std::string(to_string(status));
+  return into == copied ? "" : "the insert replaced the copied page";
+}
+
 /// A scan of a cold tree registers one pointer, however many pages it reads. Source: [FOEDUS15]
 /// section 6.2.
 inline std::string cold_scan_registers_one_pointer() {

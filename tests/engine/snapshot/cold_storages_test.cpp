@@ -45,6 +45,8 @@ TEST(ColdStorages, AReadOfASnapshotPageFailsWhenThePageIsCopiedUp) {
 
 TEST(ColdStorages, ACopyUpKeepsVersions) { EXPECT_EQ(copy_up_keeps_versions(), ""); }
 
+TEST(ColdStorages, AnInsertFitsInACopiedPage) { EXPECT_EQ(an_insert_fits_in_a_copied_page(), ""); }
+
 TEST(ColdStorages, AScanOverColdDataRegistersOnePointer) {
   EXPECT_EQ(cold_scan_registers_one_pointer(), "");
 }
