@@ -22,9 +22,10 @@
 namespace atolldb::test {
 namespace {
 
-// Pages that the flow control does not count as usable: two batches, and 1/32 of a pool of 65,536
-// pages.
+// Free pages that the flow control does not count as usable: two batches, and 1/32 of a pool of
+// 65,536 pages. During an install, the reserve of the pool takes the place of that part.
 constexpr double kKept = 64 + 2'048;
+constexpr double kKeptByInstall = 64 + 512;
 
 class PageFlowTest : public testing::Test {
  protected:
@@ -36,6 +37,10 @@ class PageFlowTest : public testing::Test {
             static_cast<uint64_t>(taken),
             0,
             progress};
+  }
+  /// The same during an install: `free` pages are usable then, too.
+  PoolReadings amid_install(double seconds, double free, double taken) const {
+    return at(seconds, free + kKeptByInstall - kKept, taken);
   }
   /// Tells the flow control of a job of two seconds, whose install takes one second and frees
   /// 4,000 pages. Ends 10 s after the start.
@@ -92,12 +97,14 @@ TEST_F(PageFlowTest, AnInstallUsesAlsoThePagesThatAreForLongJobs) {
 TEST_F(PageFlowTest, PagesThatAnInstallWillFreeAreCounted) {
   learn();  // the install has freed 4,000 of some 61,500 pages in use
   flow_.begin_job(at(10, 4'000, 4'000));
-  flow_.begin_install(at(12, 1'000, 7'000), false);
+  flow_.begin_install(amid_install(12, 1'000, 7'000), false);
   // 1,000 pages and 4,000 to come, for one second of install and two of the next job. Half of the
   // limit is the present rate, which was not measured here.
-  EXPECT_NEAR(*flow_.limit(at(12, 1'000, 7'000)), 5'000.0 / 3 / 2, 1);
-  EXPECT_NEAR(*flow_.limit(at(12.5, 2'500, 7'500)), (4'500.0 / 2.6 + 500) / 2, 1) << "2,000 came";
-  EXPECT_NEAR(*flow_.limit(at(12.6, 50, 8'000)), 500, 1) << "those to come are not there yet";
+  EXPECT_NEAR(*flow_.limit(amid_install(12, 1'000, 7'000)), 5'000.0 / 3 / 2, 1);
+  EXPECT_NEAR(*flow_.limit(amid_install(12.5, 2'500, 7'500)), (4'500.0 / 2.6 + 500) / 2, 1)
+      << "2,000 came";
+  EXPECT_NEAR(*flow_.limit(amid_install(12.6, 50, 8'000)), 500, 1)
+      << "those to come are not there yet";
 }
 
 TEST_F(PageFlowTest, TheNextJobBeginsEarlyIfTheInstallWillFreeTooFewPagesForAnotherJob) {
@@ -116,15 +123,15 @@ TEST_F(PageFlowTest, AJobThatOverlapsAnInstallHasWorkedForAsLong) {
   learn();
   flow_.begin_job(at(10, 4'000, 4'000));
   flow_.begin_next(at(12, 1'000, 7'000));
-  flow_.begin_install(at(12, 1'000, 7'000), false);
+  flow_.begin_install(amid_install(12, 1'000, 7'000), false);
   // 1,000 pages and 4,000 to come. The install takes one second, the rest of the next job 1.2 s:
   // it has worked for one of two seconds then, and 60 % of its time are always expected.
-  EXPECT_NEAR(*flow_.limit(at(12, 1'000, 7'000)), 5'000.0 / 2.2 / 2, 1);
-  flow_.end_job(at(13, 4'000, 8'000));
+  EXPECT_NEAR(*flow_.limit(amid_install(12, 1'000, 7'000)), 5'000.0 / 2.2 / 2, 1);
+  flow_.end_job(amid_install(13, 4'000, 8'000));
   flow_.begin_job(at(13, 4'000, 8'000));
   EXPECT_NEAR(*flow_.limit(at(13, 4'000, 8'000)), 8'000 / 4.2, 1) << "1.2, 1 and 2 seconds";
-  flow_.begin_install(at(14, 3'000, 9'000), false);
-  flow_.end_job(at(15, 4'000, 10'000));
+  flow_.begin_install(amid_install(14, 3'000, 9'000), false);
+  flow_.end_job(amid_install(15, 4'000, 10'000));
   flow_.begin_job(at(15, 4'000, 10'000));
   // Installs have freed 4,000 and 2,000 pages.
   EXPECT_NEAR(*flow_.limit(at(15, 4'000, 10'000)), 7'000.0 / 5, 1)
@@ -134,13 +141,14 @@ TEST_F(PageFlowTest, AJobThatOverlapsAnInstallHasWorkedForAsLong) {
 TEST_F(PageFlowTest, AnInstallThatFreesLittleIsExpectedToFreeLittleMore) {
   learn();  // the install has taken one second
   flow_.begin_job(at(10, 4'000, 4'000));
-  flow_.begin_install(at(12, 1'000, 7'000), false);
-  EXPECT_NEAR(*flow_.limit(at(12, 1'000, 7'000)), 5'000.0 / 3 / 2, 1);
+  flow_.begin_install(amid_install(12, 1'000, 7'000), false);
+  EXPECT_NEAR(*flow_.limit(amid_install(12, 1'000, 7'000)), 5'000.0 / 3 / 2, 1);
   // After half of the expected time it has freed 100 pages of 4,000: half of the expectation is
   // 3,900, the other half 200 pages per second for the rest of 0.6 s.
-  EXPECT_NEAR(*flow_.limit(at(12.5, 1'000, 7'100)), ((1'000 + 1'950 + 60) / 2.6 + 100) / 2, 1);
+  EXPECT_NEAR(*flow_.limit(amid_install(12.5, 1'000, 7'100)),
+              ((1'000 + 1'950 + 60) / 2.6 + 100) / 2, 1);
   // After all of the time only its own rate counts.
-  EXPECT_NEAR(*flow_.limit(at(13, 1'000, 7'100)), ((1'000 + 60) / 2.6 + 50) / 2, 1);
+  EXPECT_NEAR(*flow_.limit(amid_install(13, 1'000, 7'100)), ((1'000 + 60) / 2.6 + 50) / 2, 1);
 }
 
 TEST_F(PageFlowTest, AJobIsDueWhenThePagesWouldNotLastForAnother) {
