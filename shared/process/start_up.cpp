@@ -90,6 +90,23 @@ void become_prompt_thread() {
   static_cast<void>(::syscall(SYS_sched_setattr, 0, &attributes, 0));
 }
 
+void set_io_priority(IoPriority priority) {
+  // The header of the kernel that has these numbers is not C++.
+  constexpr int kWhoProcess = 1;
+  constexpr int kRealTime = 1;
+  constexpr int kBestEffort = 2;
+  constexpr int kIdle = 3;
+  const auto set = [](int priority_class) {
+    const int value = priority_class << 13;  // level 0 of the class: the highest
+    return ::syscall(SYS_ioprio_set, kWhoProcess, 0, value) == 0;
+  };
+  if (priority == IoPriority::last) {
+    static_cast<void>(set(kIdle));
+  } else if (!set(kRealTime)) {
+    static_cast<void>(set(kBestEffort));
+  }
+}
+
 void name_thread(const std::string& name) {
   constexpr size_t kLongest = 15;
   pthread_setname_np(pthread_self(), name.substr(0, kLongest).c_str());

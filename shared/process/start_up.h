@@ -39,6 +39,13 @@ void become_batch_thread();
 /// priority stay the same.
 void become_prompt_thread();
 
+/// Sets how soon the kernel's I/O scheduler executes the reads and writes of the calling thread, if
+/// the system and the scheduler support that. `first`: before those of other threads. Without the
+/// right CAP_SYS_NICE, only before those of the same class (of use with bfq, not with mq-deadline).
+/// `last`: after those of all other threads.
+enum class IoPriority : uint8_t { first, last };
+void set_io_priority(IoPriority priority);
+
 /// Sets the thread name that `top -H` and /proc/<pid>/task/*/comm show. Truncated to 15 bytes.
 void name_thread(const std::string& name);
 

@@ -50,6 +50,8 @@ bool LoggerThread::covers_all_commits() const {
 void LoggerThread::run() {
   name_thread("logger");
   become_prompt_thread();
+  // Otherwise the writes of the log wait behind the reads of cold pages, which are many at a time.
+  set_io_priority(IoPriority::first);
   EpochBlock& epochs = settings_.view->control->epochs;
   const std::atomic<uint32_t>& state = settings_.view->control->state;
   for (;;) {

@@ -1,7 +1,6 @@
 #include "soc/snapshot/scrubber.h"
 
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,11 +29,9 @@ Json to_json(const ScrubDamage& damage) {
 
 /// Gives other threads priority for processors and devices, if the system supports that.
 void yield_to_others() {
-  constexpr int kIoPriorityWhoProcess = 1;
-  constexpr int kIoPriorityIdle = 3 << 13;
   const auto thread = static_cast<id_t>(::gettid());
   static_cast<void>(::setpriority(PRIO_PROCESS, thread, 19));
-  static_cast<void>(::syscall(SYS_ioprio_set, kIoPriorityWhoProcess, 0, kIoPriorityIdle));
+  set_io_priority(IoPriority::last);
 }
 
 /// Directory, incarnation and logger of a log.

@@ -109,6 +109,20 @@ TEST(ProcessTest, AChildWhoseParentIsGoneAlreadyIsTold) {
   EXPECT_EQ(reap(child), 0);
 }
 
+TEST(ProcessTest, AThreadIsFirstOrLastAtDevices) {
+  constexpr int kWhoProcess = 1;
+  const auto priority = [] { return syscall(SYS_ioprio_get, kWhoProcess, 0); };
+  const long of_test = priority();
+  std::thread([&] {
+    set_io_priority(IoPriority::first);
+    const bool is_root = geteuid() == 0;  // may lack the right in a container
+    EXPECT_TRUE(priority() == 2 << 13 || (is_root && priority() == 1 << 13)) << priority();
+    set_io_priority(IoPriority::last);
+    EXPECT_EQ(priority(), 3 << 13);
+  }).join();
+  EXPECT_EQ(priority(), of_test) << "of the thread only";
+}
+
 TEST(ProcessTest, APromptThreadKeepsItsPolicyAndPriorityAndGetsAShortSlice) {
   struct {
     uint32_t size;
