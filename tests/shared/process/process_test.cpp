@@ -113,6 +113,7 @@ TEST(ProcessTest, AThreadIsFirstOrLastAtDevices) {
   constexpr int kWhoProcess = 1;
   const auto priority = [] { return syscall(SYS_ioprio_get, kWhoProcess, 0); };
   const long of_test = priority();
+  if (of_test < 0) GTEST_SKIP() << "this system has no priorities for devices";
   std::thread([&] {
     set_io_priority(IoPriority::first);
     const bool is_root = geteuid() == 0;  // may lack the right in a container
