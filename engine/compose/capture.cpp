@@ -106,8 +106,7 @@ class BorderImage {
   void copy(PageBuffer& image) {
     DCHECK(count_ > 0 && count_ <= version_.count());
     std::memset(image.bytes, 0, sizeof image.bytes);
-    format_border(image, page_->header.layer, count_, bytes_ - count_ * kSlotBytes,
-                  range_of(*page_));
+    format_border(image, page_->header.layer, count_, bytes_, range_of(*page_));
     auto* to = image.as<BorderPage>();
     for (uint32_t at = 0; at < count_; ++at) {
       const Slot& slot = slots_[at];

@@ -28,10 +28,11 @@ void set_header(PageHeader& header, PageType type, uint8_t layer, uint32_t level
 
 void format_border(PageBuffer& buffer, uint8_t layer, size_t count, uint32_t bytes,
                    const SliceRange& range) {
+  const auto slots = static_cast<uint32_t>(count);
   auto* page = buffer.as<BorderPage>();
   set_header(buffer.header(), PageType::mastertree_border, layer, 0, count);
   page->set_range(range.low, range.high, range.high_is_end);
-  page->set_slot_capacity(BorderPage::capacity_with(static_cast<uint32_t>(count), bytes));
+  page->set_slot_capacity(BorderPage::capacity_with(slots, bytes - slots * kSlotBytes));
   page->heap_begin = static_cast<uint16_t>(kPageBytes);
 }
 
@@ -185,7 +186,7 @@ Result<void> TreeBuilder::emit_border(size_t count, uint64_t high, bool high_is_
   CHECK(bytes <= kBorderUsableBytes && bytes <= held_bytes_);
   SnapshotPointer page;
   if (count != 0 || keeps_empty) {
-    ATOLL_ASSIGN(auto written, write_border(count, {low_, high, high_is_end}));
+    ATOLL_ASSIGN(auto written, write_border(count, bytes, {low_, high, high_is_end}));
     page = written;
   }
   auto added = add_page(0, low_, page);
@@ -201,10 +202,9 @@ Result<void> TreeBuilder::emit_border(size_t count, uint64_t high, bool high_is_
   return added;
 }
 
-Result<SnapshotPointer> TreeBuilder::write_border(size_t count, const SliceRange& range) {
+Result<SnapshotPointer> TreeBuilder::write_border(size_t count, uint32_t bytes,
+                                                  const SliceRange& range) {
   PageBuffer buffer;
-  uint32_t bytes = 0;
-  for (size_t i = 0; i < count; ++i) bytes += held_[i].page_bytes - kSlotBytes;
   format_border(buffer, layer_, count, bytes, range);
   auto* page = buffer.as<BorderPage>();
   for (uint32_t slot = 0; slot < count; ++slot) {
@@ -308,7 +308,7 @@ Result<void> TreeBuilder::fill_gaps(uint32_t level, std::span<TreeChild> childre
 }
 
 Result<SnapshotPointer> TreeBuilder::write_empty(uint32_t level, const SliceRange& range) {
-  ATOLL_ASSIGN(SnapshotPointer page, write_border(0, range));
+  ATOLL_ASSIGN(SnapshotPointer page, write_border(0, 0, range));
   for (uint32_t below = 0; below < level; ++below) {
     ATOLL_ASSIGN(page, cover(below, page, range));
   }

@@ -49,8 +49,8 @@ struct TreeItem {
 };
 
 /// Sets header, range and capacity of a border page for `count` records, which the caller adds with
-/// write_slot. `bytes`: of these records, without their slots. Free room gets slots, so inserts
-/// into a volatile copy of the page do not replace it at once. REQUIRES: the page is all zeros.
+/// write_slot. `bytes`: of these records and their slots. Free room gets slots, so inserts into a
+/// volatile copy of the page do not replace it at once. REQUIRES: the page is all zeros.
 void format_border(PageBuffer& buffer, uint8_t layer, size_t count, uint32_t bytes,
                    const SliceRange& range);
 
@@ -115,7 +115,8 @@ class TreeBuilder {
   size_t even_cut() const;
   Result<void> emit_overflow();
   Result<void> emit_border(size_t count, uint64_t high, bool high_is_end, bool keeps_empty = false);
-  Result<SnapshotPointer> write_border(size_t count, const SliceRange& range);
+  /// Writes the first `count` items as a page. `bytes`: that they take in it, their slots included.
+  Result<SnapshotPointer> write_border(size_t count, uint32_t bytes, const SliceRange& range);
   Result<void> emit_interior(uint32_t level, size_t count, uint64_t high, bool high_is_end);
   Result<void> fill_gaps(uint32_t level, std::span<TreeChild> children, uint64_t high,
                          bool high_is_end);

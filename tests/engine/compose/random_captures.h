@@ -34,7 +34,7 @@ inline bool make_image(const Model& model, const SliceRange& range, PageBuffer& 
   // Two long keys of one slice need a layer.
   if (std::ranges::adjacent_find(records, same) != records.end()) return false;
   const auto count = static_cast<uint32_t>(records.size());
-  format_border(image, 0, count, bytes - count * kSlotBytes, range);
+  format_border(image, 0, count, bytes, range);
   auto* page = image.as<BorderPage>();
   for (uint32_t slot = 0; slot < records.size(); ++slot) {
     const auto& [key, record] = *records[slot].second;

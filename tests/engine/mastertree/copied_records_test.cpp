@@ -25,7 +25,8 @@ class ComposedPage {
   static constexpr uint16_t kRemainder = 11;
 
   ComposedPage() {
-    format_border(buffer_, 0, kCount, kCount * TreeRecord::bytes_with(kRemainder, 3 * kCount), {});
+    format_border(buffer_, 0, kCount,
+                  kCount * (TreeRecord::bytes_with(kRemainder, 3 * kCount) + kSlotBytes), {});
     for (uint32_t i = 0; i < kCount; ++i) {
       const std::string payload = payload_of(i);
       const auto bytes = static_cast<uint32_t>(payload.size());
@@ -91,7 +92,7 @@ TEST(CopiedRecords, HaveTheSlotsThatWereCopiedLast) {
 TEST(CopiedRecords, HaveAllButTheEndOfALongPayloadIfItIsNotWanted) {
   PageBuffer buffer{};
   constexpr uint32_t kBytes = 1000;
-  format_border(buffer, 0, 1, TreeRecord::bytes_with(8, kBytes), {});
+  format_border(buffer, 0, 1, TreeRecord::bytes_with(8, kBytes) + kSlotBytes, {});
   auto& page = *buffer.as<BorderPage>();
   TreeRecord* record =
       write_slot(&page, 0, 7, 8, nullptr, TreeRecord::capacity_for(8, kBytes), Vid::make(5, 1));

@@ -282,7 +282,7 @@ class OnePage : public FenceMapSource {
     max_ranges = task.max_ranges;
     const SliceRange range{10, 20, false};
     PageBuffer image;
-    format_border(image, 0, 1, TreeRecord::bytes_with(8, 8), range);
+    format_border(image, 0, 1, TreeRecord::bytes_with(8, 8) + kSlotBytes, range);
     write_slot(image.as<BorderPage>(), 0, 15, 8, nullptr, 8, Vid::make(5, 1));
     ATOLL_ASSIGN(const SnapshotPointer page, task.write(image));
     captured.push_back({range, page});
