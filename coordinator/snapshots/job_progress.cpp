@@ -2,20 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/gleaner/snapshot_plan.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
-namespace {
-
-/// The part of the work that is mapping, as in JobThrottle. JobProfile corrects it.
-constexpr double kMapPart = 0.5;
-
-/// Returns the done part of `all`, or 0 if there is no work.
-double part(uint64_t done, uint64_t all) {
-  return all == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(all));
-}
-
-}  // namespace
 
 JobProgress::Counts JobProgress::counts_of(const GleanerMetrics& metrics) {
   // Relaxed: the counters only serve estimates.
@@ -48,8 +38,8 @@ double JobProgress::done() {
   }
   if (sum.paused_us != 0) return 0;
   // Reducers compose when all mappers have ended.
-  if (sum.applied == 0) return kMapPart * part(sum.read, log_bytes_);
-  return kMapPart + (1 - kMapPart) * part(sum.applied, sum.received);
+  if (sum.applied == 0) return work_of_mappers(sum.read, static_cast<double>(log_bytes_));
+  return work_of_composers(sum.applied, static_cast<double>(sum.received));
 }
 
 JobProfile::JobProfile() {

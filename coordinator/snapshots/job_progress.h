@@ -22,9 +22,9 @@ class JobProgress {
   /// A job begins, whose mappers read about `log_bytes` on all nodes together.
   void begin(uint64_t log_bytes);
   /// Returns the part of the job's work that is done, in [0, 1]. Returns 0 if the job has paused:
-  /// its speed then says nothing about the rest. As in JobThrottle, half of the work is mapping, by
-  /// bytes of log, and half is composing, by records. Nodes publish their counters with each
-  /// heartbeat, so the result is that of a time up to 0.1 s ago.
+  /// its speed then says nothing about the rest. The work is counted as by JobThrottle
+  /// (work_of_mappers, work_of_composers). Nodes publish their counters with each heartbeat, so the
+  /// result is that of a time up to 0.1 s ago.
   double done();
 
  private:

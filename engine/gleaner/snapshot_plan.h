@@ -1,8 +1,9 @@
 // Messages between coordinator and nodes for a snapshot job, and their encoding: the plan, which
-// the coordinator makes, captured ranges, and the results of composers.
-// Source: [FOEDUS15] sections 7.1, 7.2, 7.4.
+// the coordinator makes, captured ranges, and the results of composers. Also the work of a job as
+// one number, for both. Source: [FOEDUS15] sections 7.1, 7.2, 7.4.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -199,5 +200,22 @@ Result<std::vector<CapturedRange>> decode_captured(std::span<const std::byte> by
 
 /// Returns whether the ranges ascend by storage and slice, and do not overlap.
 bool do_ascend(std::span<const CapturedRange> ranges);
+
+/// The part of a job's work that is done when its mappers have ended. It is a half, because mapping
+/// and reducing a record takes about as long as composing it.
+inline constexpr double kMapPart = 0.5;
+
+/// Returns the done part of `all`, in [0, 1], or 0 if there is nothing to do.
+inline double done_part(uint64_t done, double all) {
+  return all > 0 ? std::min(1.0, static_cast<double>(done) / all) : 0;
+}
+/// Returns which part of a job's work is done while its mappers run. Unit: bytes of log.
+inline double work_of_mappers(uint64_t read, double log_bytes) {
+  return kMapPart * done_part(read, log_bytes);
+}
+/// Returns the same while its composers run, which is after the mappers. Unit: records.
+inline double work_of_composers(uint64_t applied, double records) {
+  return kMapPart + (1 - kMapPart) * done_part(applied, records);
+}
 
 }  // namespace atolldb

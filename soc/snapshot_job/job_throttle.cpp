@@ -3,21 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/gleaner/snapshot_plan.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
-namespace {
-
-/// The part of a job's work that is done when its mappers have ended. It is a half, because mapping
-/// and reducing a record takes about as long as composing it.
-constexpr double kMapPart = 0.5;
-
-/// Returns the done part of the work, in [0, 1], or 0 if there is no work.
-double part(uint64_t done, double all) {
-  return all > 0 ? std::min(1.0, static_cast<double>(done) / all) : 0;
-}
-
-}  // namespace
 
 JobThrottle::JobThrottle(std::function<bool()> is_over, JobThrottleTimes times)
     : is_over_(std::move(is_over)), times_(times) {
@@ -66,14 +55,14 @@ double JobThrottle::done() const {
   const uint32_t collected = collected_.load(std::memory_order_relaxed);
   if (collected == 0) {
     const auto log_bytes = static_cast<double>(log_bytes_.load(std::memory_order_relaxed));
-    return kMapPart * part(mapped_.load(std::memory_order_relaxed), log_bytes);
+    return work_of_mappers(mapped_.load(std::memory_order_relaxed), log_bytes);
   }
   // Some reducers have collected all their records, so all mappers have ended. The other reducers
   // are assumed to have an average number of records.
   const uint32_t reducers = std::max(collected, reducers_.load(std::memory_order_relaxed));
   const double all =
       static_cast<double>(to_compose_.load(std::memory_order_relaxed)) * reducers / collected;
-  return kMapPart + (1 - kMapPart) * part(composed_.load(std::memory_order_relaxed), all);
+  return work_of_composers(composed_.load(std::memory_order_relaxed), all);
 }
 
 bool JobThrottle::must_pause(Clock::time_point now) const {
