@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "shared/base/check.h"
@@ -36,12 +37,15 @@ inline constexpr uint32_t kSearchStride = 16;
 #endif
 
 /// Returns how many of the first min(count, kMost) values are <= `bound`. Compares with all of
-/// them, so that no branch depends on their contents. Loads no value after the first `count`.
+/// them, so that no branch depends on their contents. REQUIRES: kMost values can be loaded. Those
+/// after the first `count` are ignored, so another thread may write them.
 template <uint32_t kMost = kSearchStride>
 inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t bound) {
-  static_assert(kMost % 4 == 0);
+  static_assert(kMost % 4 == 0 && kMost < 32);
+  DCHECK(count <= UINT8_MAX);  // the instruction of _bzhi_u32 reads 8 bits
 #if defined(ATOLL_TSAN) || defined(ATOLL_COUNT_LINES)
-  // Neither the sanitizer nor bench/lines sees the loads of a vector instruction with a mask.
+  // The sanitizer allows no load of what another thread may write, and bench/lines counts no load
+  // of a vector.
   uint32_t below = 0;
   for (uint32_t i = 0; i < std::min(count, kMost); ++i) below += values[i] <= bound ? 1 : 0;
   return below;
@@ -50,23 +54,14 @@ inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t
   constexpr auto kSign = static_cast<long long>(uint64_t{1} << 63);
   const __m256i sign = _mm256_set1_epi64x(kSign);
   const __m256i limit = _mm256_set1_epi64x(static_cast<long long>(bound) ^ kSign);
-  const __m256i end = _mm256_set1_epi64x(count);
-  __m256i at = _mm256_setr_epi64x(0, 1, 2, 3);
-  __m256i found = _mm256_setzero_si256();
+  uint32_t above = ~uint32_t{0} << kMost;  // bit i: values[i] > bound
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < kMost; i += 4) {
-    const __m256i there = _mm256_cmpgt_epi64(end, at);
-    const __m256i four =
-        _mm256_maskload_epi64(reinterpret_cast<const long long*>(values + i), there);
-    const __m256i above = _mm256_cmpgt_epi64(_mm256_xor_si256(four, sign), limit);
-    // Adds -1 to a lane for each value that exists and is not above the bound.
-    found = _mm256_add_epi64(found, _mm256_andnot_si256(above, there));
-    at = _mm256_add_epi64(at, _mm256_set1_epi64x(4));
+    const __m256i four = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + i));
+    const __m256i is_above = _mm256_cmpgt_epi64(_mm256_xor_si256(four, sign), limit);
+    above |= static_cast<uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(is_above))) << i;
   }
-  const __m128i two =
-      _mm_add_epi64(_mm256_castsi256_si128(found), _mm256_extracti128_si256(found, 1));
-  const __m128i one = _mm_add_epi64(two, _mm_unpackhi_epi64(two, two));
-  return static_cast<uint32_t>(-_mm_cvtsi128_si32(one));
+  return static_cast<uint32_t>(std::popcount(_bzhi_u32(~above, count)));
 #endif
 }
 
@@ -76,7 +71,9 @@ inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t
 template <uint32_t kGuides>
 inline uint32_t stride_begin(const uint64_t* values, const uint64_t* guide, uint32_t count,
                              uint64_t bound) {
-  const uint32_t guides = count == 0 ? 0 : (count - 1) / kSearchStride;
+  // A page without a guide: does not load the line that would hold it.
+  if (count <= kSearchStride) return 0;
+  const uint32_t guides = (count - 1) / kSearchStride;
   uint32_t at = kSearchStride * count_in_stride<kGuides>(guide, guides, bound);
   for (uint32_t probe = (kGuides + 1) * kSearchStride; probe < count; probe += kSearchStride) {
     at += values[probe] <= bound ? kSearchStride : 0;
