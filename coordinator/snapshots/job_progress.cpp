@@ -6,6 +6,12 @@
 #include "shared/base/check.h"
 
 namespace atolldb {
+namespace {
+
+/// Part of a job's time that passes before its mappers read: 0.18 to 0.27 in traces of TPC-C.
+constexpr double kPartBeforeProgress = 0.25;
+
+}  // namespace
 
 JobProgress::Counts JobProgress::counts_of(const GleanerMetrics& metrics) {
   // Relaxed: the counters only serve estimates.
@@ -43,7 +49,11 @@ double JobProgress::done() {
 }
 
 JobProfile::JobProfile() {
-  for (size_t i = 0; i <= kMarks; ++i) parts_[i] = static_cast<double>(i) / kMarks;
+  parts_[0] = 0;
+  for (size_t i = 1; i <= kMarks; ++i) {
+    parts_[i] = kPartBeforeProgress +
+                (1 - kPartBeforeProgress) * static_cast<double>(i) / static_cast<double>(kMarks);
+  }
 }
 
 void JobProfile::begin(double progress) {

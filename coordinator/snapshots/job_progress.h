@@ -46,8 +46,9 @@ class JobProgress {
 };
 
 /// Which part of a job's time has passed at which progress. Jobs of one workload are alike, so the
-/// latest job tells this for the next one. Until a job has ended, time and work are assumed to be
-/// the same. Thread: one at a time.
+/// latest job tells this for the next one. Until a job has ended, a quarter of the time is assumed
+/// to pass without progress, for plan and captures, and the rest in proportion to the work. Thread:
+/// one at a time.
 class JobProfile {
  public:
   JobProfile();

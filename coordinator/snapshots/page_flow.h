@@ -44,7 +44,7 @@ class PageFlow {
   std::optional<double> limit(const PoolReadings& now);
 
   /// Returns whether a job must begin now, because the pool would be empty before a later job could
-  /// free pages. Always false before the end of the first job.
+  /// free pages. Before the end of the first job, this is based on an assumed speed.
   bool is_short() const;
   /// Returns whether the next job must begin before the install of the current one, because the
   /// pages that are free at its end would not last for a job. Always false before the end of the

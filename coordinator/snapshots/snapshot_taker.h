@@ -2,7 +2,7 @@
 // not know how a snapshot is made. A snapshot is due for one of these reasons:
 // * The interval is over.
 // * A volume of log was written.
-// * A pool of volatile pages is low.
+// * A pool of volatile pages is low, or its free pages last no longer than a snapshot takes.
 // * A logger has no room for its next file.
 // * A transaction waits for the first snapshot.
 // * A client requests a snapshot.

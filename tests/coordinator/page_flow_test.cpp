@@ -50,13 +50,17 @@ class PageFlowTest : public testing::Test {
     flow_.end_job(at(10, 4'000, 4'000));
   }
 
+  /// Returns the progress when this part of a job's time has passed, if no job has shown its
+  /// progress: a quarter of the time passes without any.
+  static double work_at(double part) { return (part - 0.25) / 0.75; }
+
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   PageFlow flow_;
 };
 
-TEST_F(PageFlowTest, ThereIsNoLimitWithoutAJob) {
+TEST_F(PageFlowTest, ThereIsNoLimitWhileNoJobIsDue) {
   EXPECT_FALSE(flow_.limit(at(0, 10)));
-  EXPECT_FALSE(flow_.limit(at(1, 0, 100'000))) << "no job has been seen";
+  EXPECT_FALSE(flow_.limit(at(1, 10))) << "no pages are taken";
   EXPECT_FALSE(flow_.is_short());
 }
 
@@ -167,6 +171,19 @@ TEST_F(PageFlowTest, AJobIsDueWhenThePagesWouldNotLastForAnother) {
   EXPECT_NEAR(*limit, 1'900 / (2.0 * (65'536 - 1'900 - kKept) / (65'536 - 4'000 - kKept)), 1);
 }
 
+TEST_F(PageFlowTest, TheFirstJobIsDueByAnAssumedSpeedOnceLessThanHalfOfThePoolIsFree) {
+  // 20,000 pages per second. At 28,000 free pages a job is expected to take 1.8 s.
+  for (int i = 0; i <= 28; ++i) {
+    EXPECT_FALSE(flow_.limit(at(0.05 * i, 56'000 - 1'000 * i, 1'000.0 * i))) << i;
+    EXPECT_FALSE(flow_.is_short()) << i;
+  }
+  for (int i = 29; i <= 33; ++i) flow_.limit(at(0.05 * i, 56'000 - 1'000 * i, 1'000.0 * i));
+  EXPECT_TRUE(flow_.is_short()) << "23,000 pages are free, less than 2/5 of all";
+  const auto limit = flow_.limit(at(1.7, 23'000, 33'000));
+  ASSERT_TRUE(limit);
+  EXPECT_NEAR(*limit, 23'000 / ((65'536 - 23'000 - kKept) / 20'000.0), 1);
+}
+
 TEST_F(PageFlowTest, AJobThatBeginsWithMorePagesIsExpectedToTakeLonger) {
   // 10,000 pages in use: two seconds.
   flow_.begin_job(at(7, 65'536 - 10'000 - kKept));
@@ -201,8 +218,8 @@ TEST_F(PageFlowTest, AFailedJobTeachesNothing) {
   flow_.end_job(at(3, 1'000));
   EXPECT_FALSE(flow_.limit(at(3, 1'000)));
   flow_.begin_job(at(4, 40'000));
-  // A first job is expected to write the used pages, 50,000 a second.
-  EXPECT_NEAR(*flow_.limit(at(4, 40'000)), 40'000 / ((65'536 - 40'000 - kKept) / 50'000.0), 10);
+  // A first job is expected to write the used pages, 20,000 a second.
+  EXPECT_NEAR(*flow_.limit(at(4, 40'000)), 40'000 / ((65'536 - 40'000 - kKept) / 20'000.0), 10);
 }
 
 TEST_F(PageFlowTest, APacedJobTeachesNothingAndAShortOneLittle) {
@@ -221,13 +238,15 @@ TEST_F(PageFlowTest, APacedJobTeachesNothingAndAShortOneLittle) {
 TEST_F(PageFlowTest, TheProgressOfAJobTellsItsRest) {
   learn();
   flow_.begin_job(at(10, 4'000, 4'000));
-  // A quarter of the work: half of the expectation is that of past jobs, 1.2 s. The other half is
-  // 3 s, and a margin of 0.35 of the whole 4 s. So the next job takes some 3 s.
-  EXPECT_NEAR(*flow_.limit(at(11, 500, 7'500, 0.25)), 500 / 2.8, 1) << "1.2 s or 4.4 s";
-  EXPECT_NEAR(*flow_.limit(at(11, 4'000, 7'500, 0.25)), 8'000 / (2.8 + 1 + 3), 1);
-  // From half of the work on, only the progress counts.
-  EXPECT_NEAR(*flow_.limit(at(11, 500, 7'500, 0.5)), 500 / 1.7, 1) << "1 s and 0.35 of 2 s";
-  EXPECT_NEAR(*flow_.limit(at(16, 500, 7'500, 0.75)), 500 / 4.8, 1) << "2 s and 0.35 of 8 s";
+  // 0.4 of the time: a fifth of the expectation is that of past jobs, 1.2 s. The rest is 1.5 s, and
+  // a margin of 0.35 of the whole 2.5 s. So the next job takes some 2.4 s.
+  EXPECT_NEAR(*flow_.limit(at(11, 500, 7'500, work_at(0.4))), 500 / 2.14, 1);
+  EXPECT_NEAR(*flow_.limit(at(11, 4'000, 7'500, work_at(0.4))), 8'000 / (2.14 + 1 + 2.4), 1);
+  // From half of the time on, only the progress counts.
+  EXPECT_NEAR(*flow_.limit(at(11, 500, 7'500, work_at(0.5))), 500 / 1.7, 1)
+      << "1 s and 0.35 of 2 s";
+  EXPECT_NEAR(*flow_.limit(at(16, 500, 7'500, work_at(0.75))), 500 / 4.8, 1)
+      << "2 s and 0.35 of 8 s";
   EXPECT_NEAR(*flow_.limit(at(16, 500, 7'500, 1)), 500 / 2.1, 1) << "0.35 of 6 s";
 }
 
@@ -235,7 +254,7 @@ TEST_F(PageFlowTest, AFasterJobLeavesFewerPages) {
   learn();
   flow_.begin_job(at(10, 4'000, 4'000));
   EXPECT_NEAR(*flow_.limit(at(10.5, 400, 7'500)), 400 / 1.5, 1) << "without progress";
-  EXPECT_NEAR(*flow_.limit(at(10.5, 400, 7'500, 0.75)), 400 / (0.5 / 3 + 0.35 * 2 / 3), 1);
+  EXPECT_NEAR(*flow_.limit(at(10.5, 400, 7'500, work_at(0.75))), 400 / (0.5 / 3 + 0.35 * 2 / 3), 1);
 }
 
 TEST_F(PageFlowTest, AJobThatOverlapsAnInstallShowsItsSpeedAfterTheInstall) {
@@ -253,7 +272,9 @@ TEST_F(PageFlowTest, AJobThatOverlapsAnInstallShowsItsSpeedAfterTheInstall) {
 TEST(JobProfile, TellsThePassedTimeByTheLatestJob) {
   JobProfile profile;
   profile.begin(0);
-  EXPECT_DOUBLE_EQ(profile.passed(0.3), 0.3) << "time and work are assumed to be the same";
+  EXPECT_DOUBLE_EQ(profile.passed(0), 0);
+  EXPECT_DOUBLE_EQ(profile.passed(0.5), 0.625) << "a quarter before the work, and half of the rest";
+  EXPECT_DOUBLE_EQ(profile.passed(1), 1);
   profile.record(0.25, 1);
   profile.record(0.5, 2);
   profile.record(1, 8);
