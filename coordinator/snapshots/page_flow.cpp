@@ -9,12 +9,13 @@
 namespace atolldb {
 namespace {
 
-/// The first job is assumed to write this many pages per second, and to take at least this long. On
-/// two processors that were busy with TPC-C, each of two nodes wrote 22,000 pages per second.
+/// The first job is assumed to write this many pages per second. On two processors that were busy
+/// with TPC-C, each of two nodes wrote 22,000 pages per second.
 constexpr double kFirstPagesPerS = 20'000;
 /// No first job is due while a larger part of the pool is free, because the assumption may be wrong
 /// and all data may fit.
 constexpr double kFirstFreePart = 0.4;
+/// A job is expected to take at least this long.
 constexpr double kShortestMakeS = 0.25;
 /// The expected time per page falls at most to this part of itself with each job.
 constexpr double kMemory = 0.7;

@@ -44,8 +44,8 @@ inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t
   static_assert(kMost % 4 == 0 && kMost < 32);
   DCHECK(count <= UINT8_MAX);  // the instruction of _bzhi_u32 reads 8 bits
 #if defined(ATOLL_TSAN) || defined(ATOLL_COUNT_LINES)
-  // The sanitizer allows no load of what another thread may write, and bench/lines counts no load
-  // of a vector.
+  // Loads no value after the first `count`. The sanitizer would report one that another thread
+  // writes, and bench/lines would count its line.
   uint32_t below = 0;
   for (uint32_t i = 0; i < std::min(count, kMost); ++i) below += values[i] <= bound ? 1 : 0;
   return below;
