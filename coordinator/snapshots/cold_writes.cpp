@@ -11,6 +11,11 @@ namespace {
 /// Returns the memory of records in a delta tree, whose pages are about 60 % full.
 constexpr uint64_t delta_bytes(uint64_t record_bytes) { return record_bytes * 10 / 6; }
 
+/// Returns whether records need so much less memory than pages that a change from pages pays. Both
+/// numbers may be too large: a log counts each change of a record, and later changes may use pages
+/// that were copied before.
+constexpr bool need_much_less(uint64_t records, uint64_t pages) { return records * 2 < pages; }
+
 }  // namespace
 
 bool prefers_records(const ColdWritesInput& input) {
@@ -18,17 +23,15 @@ bool prefers_records(const ColdWritesInput& input) {
   if (input.rewritten_pages == 0 || input.is_mixed) return input.uses_records;
   const uint64_t records = delta_bytes(input.changed_bytes);
   const uint64_t pages = input.rewritten_pages * kPageBytes;
-  return input.uses_records ? records * 10 < pages * 9 : records * 2 < pages;
+  return input.uses_records ? records * 10 < pages * 9 : need_much_less(records, pages);
 }
 
 bool copies_too_many_pages(const CopiedPages& counts, uint64_t pool_pages) {
   // If it takes longer than this to fill the pools, the next snapshot decides.
   constexpr double kSecondsToFill = 60;
-  // Later changes may use pages that are already copied, so the margin is large.
-  constexpr uint64_t kMargin = 8;
   const auto pages = static_cast<double>(counts.pages);
   return pages * kSecondsToFill > static_cast<double>(pool_pages) * counts.seconds &&
-         counts.pages * kPageBytes > kMargin * delta_bytes(counts.log_bytes);
+         need_much_less(delta_bytes(counts.log_bytes), counts.pages * kPageBytes);
 }
 
 bool fits_in_pools(const SnapshotMetadata& snapshot, uint64_t pool_pages) {

@@ -11,12 +11,13 @@ namespace {
 /// Pause of the first worker in line between two checks for a place. A worker that sleeps
 /// between transactions passes no place on.
 constexpr std::chrono::milliseconds kFirstPause{1};
+/// Pause of the others in line. After it, one of them learns that it is the first now. To wake it
+/// at that time would cost as much as the wake of the worker that gets a place.
+constexpr std::chrono::milliseconds kPauseInLine{5};
 
-// Values of Pass::is_granted_. A new first worker in line must not go to sleep for a long time, so
-// its word changes, too.
+// Values of Pass::is_granted_.
 constexpr uint32_t kWaits = 0;
 constexpr uint32_t kGranted = 1;
-constexpr uint32_t kIsFirst = 2;
 
 constexpr uint64_t ns_of(std::chrono::nanoseconds time) {
   return static_cast<uint64_t>(time.count());
@@ -71,7 +72,7 @@ void RunGate::leave(Pass& pass) {
   pass.leaves_.store(leaves, std::memory_order_relaxed);
   bool keeps_place = true;
   const bool was_long = pass.entered_at_ != extensions_.load(std::memory_order_relaxed);
-  if ((was_long && remove_extra_place()) || remove_excess()) {
+  if ((was_long && remove_extra_place()) || give_up_excess(capacity() + places_)) {
     keeps_place = false;
   } else if (waiting() != 0 && leaves % kLeavesPerCheck == 0) {
     const uint64_t now = gate_time_ns();
@@ -98,11 +99,12 @@ bool RunGate::remove_extra_place() {
   return true;
 }
 
-/// Gives up the caller's place if more workers run than there are places, because some have ended
-/// waits for a device. Returns false if this is not so.
-bool RunGate::remove_excess() {
+/// Gives up the caller's place if more workers run than `most`, because some have ended waits for a
+/// device. Returns false if this is not so.
+bool RunGate::give_up_excess(uint32_t most) {
   uint32_t running = running_.load(std::memory_order_relaxed);
-  while (running > capacity()) {
+  DCHECK(running != 0);
+  while (running > most) {
     if (running_.compare_exchange_weak(running, running - 1, std::memory_order_relaxed))
       return true;
   }
@@ -136,23 +138,19 @@ bool RunGate::take_kept_place() {
 /// Gives the caller's place to the first worker in line. Frees it if there is none, or if more
 /// workers run than there are places.
 void RunGate::pass_on() {
-  DCHECK(running() != 0);
+  if (give_up_excess(capacity())) return;
   Pass* next = nullptr;
-  Pass* new_first = nullptr;
   {
     const std::lock_guard guard(lock_);
-    if (running() <= capacity()) next = remove_first();
+    next = remove_first();
     if (next == nullptr) {
       running_.fetch_sub(1, std::memory_order_relaxed);
       return;
     }
     next->is_granted_.store(kGranted, std::memory_order_relaxed);
-    new_first = first_;
   }
-  // The passes may be gone. Then these calls wake no thread, or a thread that checks its own word.
+  // The pass may be gone. Then this call wakes no thread, or a thread that checks its own word.
   wake(next->is_granted_, 1);
-  // The first worker in line sleeps for short times only.
-  if (new_first != nullptr) wake(new_first->is_granted_, 1);
 }
 
 void RunGate::stand_in_line(Pass& pass) {
@@ -160,7 +158,6 @@ void RunGate::stand_in_line(Pass& pass) {
   append(pass);
   uint64_t first_since = 0;  // 0: it was not the first one yet
   for (;;) {
-    Pass* next = nullptr;
     {
       // Before the first sleep, too: a place may have become free before the worker was in line.
       const std::lock_guard guard(lock_);
@@ -173,20 +170,13 @@ void RunGate::stand_in_line(Pass& pass) {
         if (take_place() || take_kept_place() ||
             (!is_patient && (take_kept_place() || add_place()))) {
           remove_first();
-          next = first_;
           pass.is_granted_.store(kGranted, std::memory_order_relaxed);
         }
       }
     }
-    const uint32_t word = pass.is_granted_.load(std::memory_order_relaxed);
-    if (word == kGranted) {
-      // The next worker is the first one now, and must sleep for shorter times.
-      if (next != nullptr) wake(next->is_granted_, 1);
-      break;
-    }
-    // If the word has changed since the check under the lock, the call returns at once.
-    wait_on(pass.is_granted_, first_since == 0 ? kWaits : word,
-            first_since == 0 ? kMaxSleep : kFirstPause);
+    if (pass.is_granted_.load(std::memory_order_relaxed) == kGranted) break;
+    // If the word has changed since then, the call returns at once.
+    wait_on(pass.is_granted_, kWaits, first_since == 0 ? kPauseInLine : kFirstPause);
   }
   pass.place_.store(Pass::Place::used, std::memory_order_relaxed);
   pass.entered_at_ = extensions_.load(std::memory_order_relaxed);
@@ -215,7 +205,6 @@ RunGate::Pass* RunGate::remove_first() {
   DCHECK((first == nullptr) == (waiting() == 0));
   if (first == nullptr) return nullptr;
   first_ = first->next_;
-  if (first_ != nullptr) first_->is_granted_.store(kIsFirst, std::memory_order_relaxed);
   waiting_.fetch_sub(1, std::memory_order_relaxed);
   return first;
 }

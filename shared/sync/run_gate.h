@@ -11,6 +11,11 @@
 // While a worker waits for a device, another one runs. After such a wait it continues at once, even
 // if the gate is full: it may hold pages that others need. So no wait at the gate can be part of a
 // deadlock.
+//
+// After such a wait, the worker also keeps its place at the end of its transaction, unless more
+// than twice as many workers run as there are places. Thanks to these spare workers, the next wait
+// for the device need not wake a worker: a wake and a sleep cost as much as several transactions.
+// At the end of a turn, a spare worker gives its place up.
 #pragma once
 
 #include <atomic>
@@ -74,8 +79,8 @@ class RunGate {
           place_.compare_exchange_strong(kept, Place::none, std::memory_order_relaxed))
         gate_->pass_on();
     }
-    /// Gives the place to another worker, because this one begins to wait for a device. Does
-    /// nothing if the worker is in no gate.
+    /// Gives up the place, because the worker begins to wait for a device. Another worker gets it,
+    /// unless enough of them run. Does nothing if the worker is in no gate.
     void begin_wait() {
       if (is_inside()) [[unlikely]]
         gate_->pass_on();
@@ -101,7 +106,7 @@ class RunGate {
     std::atomic<Place> place_{Place::none};
     std::atomic<uint32_t> leaves_{0};  // written by the own thread only
     uint32_t entered_at_ = 0;          // value of RunGate::extensions_ then; own thread only
-    /// 1: another worker has passed its place on to this one; 2: this one is the first in line.
+    /// 1: this worker has got a place.
     std::atomic<uint32_t> is_granted_{0};
     uint32_t seen_leaves_ = 0;   // this and the pointers are guarded by the gate's lock
     Pass* next_ = nullptr;       // the next one in line
@@ -135,7 +140,9 @@ class RunGate {
   uint32_t places() const { return places_; }
   /// Returns the number of places, with those that long transactions have added.
   uint32_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
-  /// Returns the number of workers that run now or keep a place. It may exceed places().
+  /// Returns the number of workers that run now or keep a place. It exceeds capacity() by those
+  /// that have ended waits for a device. At the end of a transaction it is at most capacity() +
+  /// places().
   uint32_t running() const { return running_.load(std::memory_order_relaxed); }
   /// Returns the number of workers in line.
   uint32_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
@@ -151,7 +158,7 @@ class RunGate {
   bool take_kept_place();
   bool add_place();
   bool remove_extra_place();
-  bool remove_excess();
+  bool give_up_excess(uint32_t most);
   void append(Pass& pass);
   Pass* remove_first();
 

@@ -61,7 +61,7 @@ TEST(PrefersRecordsTest, KeepsARevisedChoiceIfTheSnapshotHasEarlierChanges) {
 TEST(CopiesTooManyPagesTest, NeedsManyPagesAndFewLogBytes) {
   constexpr uint64_t kPool = 30'000;
   constexpr uint64_t kMany = 1'000;
-  constexpr uint64_t kFewBytes = kMany * kPageBytes * 6 / 10 / 8;
+  constexpr uint64_t kFewBytes = kMany * kPageBytes * 6 / 10 / 2;
   EXPECT_TRUE(copies_too_many_pages({kMany, 0, 0.2}, kPool));
   EXPECT_TRUE(copies_too_many_pages({kMany, kFewBytes - 10, 0.2}, kPool));
   EXPECT_FALSE(copies_too_many_pages({kMany, kFewBytes + 10, 0.2}, kPool)) << "the margin is kept";

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -74,7 +75,8 @@ TEST(RunGate, AWorkerKeepsItsPlaceWhileNoneWaits) {
   EXPECT_EQ(gate.running(), 0u);
 }
 
-TEST(RunGate, WorkersTakeTurns) {
+/// Expects that each of six workers gets several turns at two places.
+void expect_turns(const std::function<void(RunGate::Pass&)>& transaction) {
   constexpr uint32_t kWorkers = 6;
   RunGate gate(2);
   std::vector<std::atomic<uint64_t>> turns(kWorkers);
@@ -89,6 +91,7 @@ TEST(RunGate, WorkersTakeTurns) {
           pass.wait();
           ++turns[worker];
         }
+        transaction(pass);
         pass.leave();
       }
     });
@@ -101,6 +104,19 @@ TEST(RunGate, WorkersTakeTurns) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(gate.running(), 0u);
   EXPECT_EQ(gate.waiting(), 0u);
+}
+
+TEST(RunGate, WorkersTakeTurns) {
+  expect_turns([](RunGate::Pass&) {});
+}
+
+TEST(RunGate, WorkersThatWaitForADeviceNowAndThenTakeTurns) {
+  std::atomic<uint32_t> transactions{0};
+  expect_turns([&](RunGate::Pass& pass) {
+    if (transactions.fetch_add(1, std::memory_order_relaxed) % 4096 != 0) return;
+    const RunGate::DeviceWait wait(&pass);
+    std::this_thread::sleep_for(std::chrono::microseconds(10));
+  });
 }
 
 TEST(RunGate, AnotherWorkerRunsDuringAWaitForADevice) {
@@ -125,12 +141,88 @@ TEST(RunGate, AnotherWorkerRunsDuringAWaitForADevice) {
   }
   EXPECT_EQ(gate.running(), 2u) << "the first worker does not wait for a place";
   first.leave();
-  EXPECT_EQ(gate.running(), 1u);
-  EXPECT_FALSE(first.try_enter());
+  EXPECT_EQ(gate.running(), 2u) << "the first worker keeps its place as a spare";
   may_leave = true;
   second.join();
-  EXPECT_TRUE(first.try_enter());
-  first.leave();
+  EXPECT_EQ(gate.running(), 1u);
+}
+
+TEST(RunGate, TwiceAsManyWorkersAsPlacesStayAfterWaitsForADevice) {
+  RunGate gate(2);
+  std::array<RunGate::Pass, 6> passes;
+  for (RunGate::Pass& pass : passes) {
+    pass.use(&gate);
+    ASSERT_TRUE(pass.try_enter());
+    pass.begin_wait();
+  }
+  EXPECT_EQ(gate.running(), 0u);
+  for (RunGate::Pass& pass : passes) pass.end_wait();
+  EXPECT_EQ(gate.running(), 6u);
+  for (RunGate::Pass& pass : passes) pass.leave();
+  EXPECT_EQ(gate.running(), 4u);
+  EXPECT_FALSE(passes[0].try_enter());
+  EXPECT_FALSE(passes[1].try_enter());
+  EXPECT_TRUE(passes[2].try_enter());
+  passes[2].leave();
+}
+
+TEST(RunGate, AWaitForADeviceWakesAnotherWorkerOnlyIfAPlaceIsFree) {
+  RunGate gate(1);
+  std::array<RunGate::Pass, 2> passes;
+  for (RunGate::Pass& pass : passes) {
+    pass.use(&gate);
+    ASSERT_TRUE(pass.try_enter());
+    pass.begin_wait();
+  }
+  for (RunGate::Pass& pass : passes) pass.end_wait();
+  ASSERT_EQ(gate.running(), 2u);
+  std::atomic<bool> has_entered{false};
+  std::thread third([&] {
+    RunGate::Pass pass;
+    pass.use(&gate);
+    enter_gate(pass);
+    has_entered = true;
+    pass.leave();
+  });
+  EXPECT_TRUE(await([&] { return gate.waiting() == 1; }));
+  passes[0].begin_wait();
+  EXPECT_EQ(gate.running(), 1u);
+  EXPECT_EQ(gate.waiting(), 1u);
+  EXPECT_FALSE(has_entered) << "the other worker runs";
+  passes[1].begin_wait();
+  EXPECT_TRUE(await([&] { return has_entered.load(std::memory_order_relaxed); }));
+  third.join();
+  EXPECT_EQ(gate.capacity(), 1u);
+  for (RunGate::Pass& pass : passes) pass.end_wait();
+  for (RunGate::Pass& pass : passes) pass.leave();
+}
+
+TEST(RunGate, ASpareWorkerGivesItsPlaceUpAtTheEndOfATurn) {
+  RunGate gate(1);
+  RunGate::Pass spare;
+  RunGate::Pass other;
+  for (RunGate::Pass* pass : {&spare, &other}) {
+    pass->use(&gate);
+    ASSERT_TRUE(pass->try_enter());
+    pass->begin_wait();
+  }
+  spare.end_wait();
+  other.end_wait();
+  std::thread third([&] {
+    RunGate::Pass pass;
+    pass.use(&gate);
+    enter_gate(pass);
+    pass.leave();
+  });
+  EXPECT_TRUE(await([&] { return gate.waiting() == 1; }));
+  spare.leave();
+  // `other` stays inside, so the third worker cannot take its place before the gate's patience
+  // ends.
+  uint32_t transactions = 0;
+  for (; spare.try_enter(); ++transactions) spare.leave();
+  EXPECT_GT(transactions, 0u) << "a spare worker runs transactions";
+  other.leave();
+  third.join();
 }
 
 TEST(RunGate, AWorkerThatSleepsBetweenTransactionsLosesItsPlace) {
