@@ -169,6 +169,11 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1u, 1000u))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  if (!can_run_fibers()) {
+    fmt::print(stderr, "atoll-device-waits: io_uring: the kernel refuses it: see {}\n",
+               "kernel.io_uring_disabled and the seccomp rules of the container");
+    return 1;
+  }
   std::string problem;
   const UniqueFd file = make_file(options, problem);
   if (!file.is_open()) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <boost/context/fiber.hpp>
+#include <cerrno>
 #include <deque>
 #include <span>
 #include <thread>
@@ -15,6 +16,15 @@ namespace {
 
 using boost::context::fiber;
 
+/// Returns false if the kernel refuses.
+bool open_ring(unsigned entries, io_uring& ring) {
+  // Reads complete in calls of this thread, and do not interrupt it. Linux before 6.1 lacks this.
+  constexpr unsigned kFlags =
+      IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+  return io_uring_queue_init(entries, &ring, kFlags) == 0 ||
+         io_uring_queue_init(entries, &ring, 0) == 0;
+}
+
 /// A thread that runs fibers in turn. Each fiber is a worker.
 class FiberThread {
  public:
@@ -24,11 +34,7 @@ class FiberThread {
   explicit FiberThread(std::span<Worker> workers) {
     constexpr unsigned kEntries = 256;  // a fiber has at most one read in flight
     CHECK(workers.size() <= kEntries);
-    // Completions come to this thread without an interrupt of its work. Linux before 6.1 lacks it.
-    if (io_uring_queue_init(kEntries, &ring_,
-                            IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) != 0) {
-      CHECK(io_uring_queue_init(kEntries, &ring_, 0) == 0);
-    }
+    CHECK(open_ring(kEntries, ring_));
     for (Worker& worker : workers) {
       const size_t number = fibers_.size();
       ready_.push_back(number);
@@ -43,14 +49,11 @@ class FiberThread {
 
   void run() {
     while (!ready_.empty() || reads_ != 0) {
-      // Without a system call the kernel would hold completions back.
       if (ready_.empty()) {
-        CHECK(io_uring_submit_and_wait(&ring_, 1) >= 0);
+        const int count = io_uring_submit_and_wait(&ring_, 1);
+        CHECK(count >= 0 || count == -EINTR);
       } else if (reads_ != 0) {
-        CHECK(io_uring_submit(&ring_) >= 0);
-        if (io_uring_cq_has_overflow(&ring_) || IO_URING_READ_ONCE(*ring_.sq.kflags) != 0) {
-          CHECK(io_uring_get_events(&ring_) >= 0);
-        }
+        CHECK(io_uring_submit(&ring_) >= 0);  // also completes reads, if the ring has the flag
       }
       collect_reads();
       if (ready_.empty()) continue;
@@ -101,6 +104,13 @@ class FiberThread {
 };
 
 }  // namespace
+
+bool can_run_fibers() {
+  io_uring ring{};
+  if (!open_ring(1, ring)) return false;
+  io_uring_queue_exit(&ring);
+  return true;
+}
 
 void run_fibers(const Load& load, std::vector<Worker>& workers) {
   CHECK(workers.size() == size_t{load.cpus} * load.workers);

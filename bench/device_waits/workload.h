@@ -69,5 +69,7 @@ void run_threads(const Load& load, std::vector<Worker>& workers, uint32_t places
 /// Does the same with one thread per CPU. Its workers are fibers: while one waits for the device,
 /// the thread runs another. The thread sends the reads with io_uring.
 void run_fibers(const Load& load, std::vector<Worker>& workers);
+/// Returns whether the kernel permits io_uring.
+bool can_run_fibers();
 
 }  // namespace atolldb::bench::device_waits

@@ -11,9 +11,7 @@ namespace {
 /// Returns the memory of records in a delta tree, whose pages are about 60 % full.
 constexpr uint64_t delta_bytes(uint64_t record_bytes) { return record_bytes * 10 / 6; }
 
-/// Returns whether records need so much less memory than pages that a change from pages pays. Both
-/// numbers may be too large: a log counts each change of a record, and later changes may use pages
-/// that were copied before.
+/// Returns whether records need so much less memory than pages that a change from pages pays.
 constexpr bool need_much_less(uint64_t records, uint64_t pages) { return records * 2 < pages; }
 
 }  // namespace
@@ -29,6 +27,8 @@ bool prefers_records(const ColdWritesInput& input) {
 bool copies_too_many_pages(const CopiedPages& counts, uint64_t pool_pages) {
   // If it takes longer than this to fill the pools, the next snapshot decides.
   constexpr double kSecondsToFill = 60;
+  // Both numbers may be too large: the log has each change of a record, and later changes may use
+  // pages that were copied before.
   const auto pages = static_cast<double>(counts.pages);
   return pages * kSecondsToFill > static_cast<double>(pool_pages) * counts.seconds &&
          need_much_less(delta_bytes(counts.log_bytes), counts.pages * kPageBytes);

@@ -29,9 +29,9 @@ struct CopiedPages {
   double seconds = 0;
 };
 
-/// Returns whether records are the better choice by the same margin: writes copied many pages for
-/// few changes, and at this rate they fill the pools within a minute. Then a storage does not wait
-/// for the next snapshot. `pool_pages`: pages of all pools.
+/// Returns whether records are clearly the better choice: writes copied many pages for few changes,
+/// and at this rate they fill the pools within a minute. Then a storage does not wait for the next
+/// snapshot. `pool_pages`: pages of all pools.
 bool copies_too_many_pages(const CopiedPages& counts, uint64_t pool_pages);
 
 /// Returns whether volatile pages for the whole content of a snapshot fit in pools of `pool_pages`.

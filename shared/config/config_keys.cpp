@@ -151,8 +151,9 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::integer, ATOLL_NODE(workers), {1, kMaxWorkersPerNode},
         "Threads that run transactions."),
     row(KeyKind::integer, ATOLL_NODE(running_workers), {0, kMaxWorkersPerNode},
-        "Workers that run transactions at the same time. The others wait between transactions. 0: "
-        "one\nfor each CPU of the node's share, or of cpus, and one more."),
+        "Workers that run transactions at the same time; after waits for the device up to\n"
+        "twice as many. The others wait between transactions. 0: one for each CPU of the node's\n"
+        "share, or of cpus, and one more."),
     row(KeyKind::integer, ATOLL_NODE(loggers), {1, 16},
         "Threads that write the log, at most as many as workers."),
     row(KeyKind::integer, ATOLL_NODE(mappers), {0, 64},

@@ -1,5 +1,6 @@
 #include "shared/sync/run_gate.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -11,8 +12,8 @@ namespace {
 /// Pause of the first worker in line between two checks for a place. A worker that sleeps
 /// between transactions passes no place on.
 constexpr std::chrono::milliseconds kFirstPause{1};
-/// Pause of the others in line. After it, one of them learns that it is the first now. To wake it
-/// at that time would cost as much as the wake of the worker that gets a place.
+/// Shortest pause of the others in line. After it, one of them learns that it is the first now. To
+/// wake it at that time would cost as much as to wake the worker that gets a place.
 constexpr std::chrono::milliseconds kPauseInLine{5};
 
 // Values of Pass::is_granted_.
@@ -21,6 +22,12 @@ constexpr uint32_t kGranted = 1;
 
 constexpr uint64_t ns_of(std::chrono::nanoseconds time) {
   return static_cast<uint64_t>(time.count());
+}
+
+/// Returns the pause of a worker that has stood in line behind so many others. The line moves by a
+/// worker in each turn, or faster.
+std::chrono::milliseconds pause_behind(uint32_t others) {
+  return std::clamp(std::chrono::milliseconds(others), kPauseInLine, kMaxSleep);
 }
 
 uint64_t gate_time_ns() { return ns_of(std::chrono::steady_clock::now().time_since_epoch()); }
@@ -35,7 +42,10 @@ void RunGate::Pass::use(RunGate* gate) {
   if (gate_ != nullptr) gate_->add_user(*this);
 }
 
-RunGate::RunGate(uint32_t places) : places_(places), capacity_(places) { CHECK(places != 0); }
+RunGate::RunGate(uint32_t places, std::chrono::milliseconds patience)
+    : places_(places), patience_(patience), capacity_(places) {
+  CHECK(places != 0);
+}
 
 RunGate::~RunGate() {
   CHECK(users_ == nullptr && first_ == nullptr && running() == 0);  // workers end before their gate
@@ -72,9 +82,10 @@ void RunGate::leave(Pass& pass) {
   pass.leaves_.store(leaves, std::memory_order_relaxed);
   bool keeps_place = true;
   const bool was_long = pass.entered_at_ != extensions_.load(std::memory_order_relaxed);
-  if ((was_long && remove_extra_place()) || give_up_excess(capacity() + places_)) {
+  const bool may_pass_on = waiting() != 0 || running() > capacity();
+  if ((was_long && remove_extra_place()) || give_up_excess()) {
     keeps_place = false;
-  } else if (waiting() != 0 && leaves % kLeavesPerCheck == 0) {
+  } else if (may_pass_on && leaves % kLeavesPerCheck == 0) {
     const uint64_t now = gate_time_ns();
     if (now >= turn_ends_ns_.load(std::memory_order_relaxed)) {
       // If two workers get here at the same time, both pass their places on, which does no harm.
@@ -99,12 +110,11 @@ bool RunGate::remove_extra_place() {
   return true;
 }
 
-/// Gives up the caller's place if more workers run than `most`, because some have ended waits for a
-/// device. Returns false if this is not so.
-bool RunGate::give_up_excess(uint32_t most) {
+/// Gives up the caller's place if more workers than twice the places run, because some have ended
+/// waits for a device. Returns false if this is not so.
+bool RunGate::give_up_excess() {
   uint32_t running = running_.load(std::memory_order_relaxed);
-  DCHECK(running != 0);
-  while (running > most) {
+  while (running > capacity() + places_) {
     if (running_.compare_exchange_weak(running, running - 1, std::memory_order_relaxed))
       return true;
   }
@@ -138,11 +148,11 @@ bool RunGate::take_kept_place() {
 /// Gives the caller's place to the first worker in line. Frees it if there is none, or if more
 /// workers run than there are places.
 void RunGate::pass_on() {
-  if (give_up_excess(capacity())) return;
+  DCHECK(running() != 0);
   Pass* next = nullptr;
   {
     const std::lock_guard guard(lock_);
-    next = remove_first();
+    if (running() <= capacity()) next = remove_first();
     if (next == nullptr) {
       running_.fetch_sub(1, std::memory_order_relaxed);
       return;
@@ -155,28 +165,27 @@ void RunGate::pass_on() {
 
 void RunGate::stand_in_line(Pass& pass) {
   CHECK(pass.place_.load(std::memory_order_relaxed) == Pass::Place::none);
-  append(pass);
-  uint64_t first_since = 0;  // 0: it was not the first one yet
+  const std::chrono::milliseconds pause = pause_behind(append(pass));
   for (;;) {
+    bool is_first = false;
     {
       // Before the first sleep, too: a place may have become free before the worker was in line.
       const std::lock_guard guard(lock_);
       if (pass.is_granted_.load(std::memory_order_relaxed) == kGranted) break;
-      if (first_ == &pass) {
-        const uint64_t now = gate_time_ns();
-        if (first_since == 0) first_since = now;
-        const bool is_patient = now - first_since < ns_of(kPatience);
+      is_first = first_ == &pass;
+      if (is_first) {
+        const bool is_patient = gate_time_ns() - pass.first_since_ns_ < ns_of(patience_);
         // The second call takes also the place of a worker that has run in between.
         if (take_place() || take_kept_place() ||
             (!is_patient && (take_kept_place() || add_place()))) {
           remove_first();
           pass.is_granted_.store(kGranted, std::memory_order_relaxed);
+          break;
         }
       }
     }
-    if (pass.is_granted_.load(std::memory_order_relaxed) == kGranted) break;
     // If the word has changed since then, the call returns at once.
-    wait_on(pass.is_granted_, kWaits, first_since == 0 ? kPauseInLine : kFirstPause);
+    wait_on(pass.is_granted_, kWaits, is_first ? kFirstPause : pause);
   }
   pass.place_.store(Pass::Place::used, std::memory_order_relaxed);
   pass.entered_at_ = extensions_.load(std::memory_order_relaxed);
@@ -190,13 +199,15 @@ bool RunGate::add_place() {
   return true;
 }
 
-void RunGate::append(Pass& pass) {
+/// Puts the worker at the end of the line. Returns how many workers are before it.
+uint32_t RunGate::append(Pass& pass) {
+  const std::lock_guard guard(lock_);
   pass.is_granted_.store(kWaits, std::memory_order_relaxed);
   pass.next_ = nullptr;
-  const std::lock_guard guard(lock_);
+  if (first_ == nullptr) pass.first_since_ns_ = gate_time_ns();
   (first_ == nullptr ? first_ : last_->next_) = &pass;
   last_ = &pass;
-  waiting_.fetch_add(1, std::memory_order_relaxed);
+  return waiting_.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// Removes and returns the first worker in line, or returns null. REQUIRES: the lock is held.
@@ -205,6 +216,7 @@ RunGate::Pass* RunGate::remove_first() {
   DCHECK((first == nullptr) == (waiting() == 0));
   if (first == nullptr) return nullptr;
   first_ = first->next_;
+  if (first_ != nullptr) first_->first_since_ns_ = gate_time_ns();
   waiting_.fetch_sub(1, std::memory_order_relaxed);
   return first;
 }

@@ -108,9 +108,10 @@ class RunGate {
     uint32_t entered_at_ = 0;          // value of RunGate::extensions_ then; own thread only
     /// 1: this worker has got a place.
     std::atomic<uint32_t> is_granted_{0};
-    uint32_t seen_leaves_ = 0;   // this and the pointers are guarded by the gate's lock
-    Pass* next_ = nullptr;       // the next one in line
-    Pass* next_user_ = nullptr;  // the next one that uses the gate
+    uint32_t seen_leaves_ = 0;     // this and the next ones are guarded by the gate's lock
+    uint64_t first_since_ns_ = 0;  // when the worker became the first one in line
+    Pass* next_ = nullptr;         // the next one in line
+    Pass* next_user_ = nullptr;    // the next one that uses the gate
   };
 
   /// A wait for a device: begins and ends with this object.
@@ -130,8 +131,8 @@ class RunGate {
     Pass* pass_;
   };
 
-  /// `places`: maximum number of workers inside, at least 1.
-  explicit RunGate(uint32_t places);
+  /// `places`: maximum number of workers inside, at least 1. `patience`: tests use another one.
+  explicit RunGate(uint32_t places, std::chrono::milliseconds patience = kPatience);
   RunGate(const RunGate&) = delete;
   RunGate& operator=(const RunGate&) = delete;
   /// REQUIRES: no pass uses the gate.
@@ -158,8 +159,8 @@ class RunGate {
   bool take_kept_place();
   bool add_place();
   bool remove_extra_place();
-  bool give_up_excess(uint32_t most);
-  void append(Pass& pass);
+  bool give_up_excess();
+  uint32_t append(Pass& pass);
   Pass* remove_first();
 
   /// While workers wait, one of so many transactions checks whether the turn has ended.
@@ -170,6 +171,7 @@ class RunGate {
   // waits for a device or for a place, so about once in a turn if none waits for a device.
   alignas(64) std::atomic<uint32_t> running_{0};
   alignas(64) const uint32_t places_;
+  const std::chrono::milliseconds patience_;
   std::atomic<uint32_t> capacity_;       // places_, and one more for each long transaction
   std::atomic<uint32_t> extensions_{0};  // how often a place was added
   std::atomic<uint32_t> waiting_{0};

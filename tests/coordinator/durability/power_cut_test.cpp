@@ -131,6 +131,7 @@ TEST_P(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
     std::map<std::string, std::vector<std::string>> kinds;
     for (const std::string& path : files_of(history.disk())) kinds[kind_of(path)].push_back(path);
     const std::vector<std::string> newest = newest_logs(history.disk());
+    ASSERT_FALSE(newest.empty());
     for (uint64_t flip = 0; flip < 60; ++flip) {
       // Takes the kinds of files in turn, and a random file of the kind. Half of the logs are new.
       auto kind = kinds.begin();
