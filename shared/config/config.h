@@ -37,8 +37,8 @@ struct NodeConfig {
   std::vector<int32_t> cpus;
   uint32_t workers = 1;
   uint32_t loggers = 1;
-  /// Maximum number of workers that run transactions at the same time (RunGate). resolve_defaults
-  /// replaces 0 by an automatic number.
+  /// Number of workers that run transactions at the same time, without those that have ended waits
+  /// for the device (RunGate). resolve_defaults replaces 0 by an automatic number.
   uint32_t running_workers = 0;
   /// Numbers of threads of snapshot jobs (job_threads.h). resolve_defaults replaces 0 by an
   /// automatic number.
