@@ -198,11 +198,13 @@ TEST_F(InstallerTest, LearnsWherePartitionsOfTheNextSnapshotBegin) {
 }
 
 TEST_F(InstallerTest, ADrainIsAPassOfItsOwnThatInstallsNothing) {
+  std::mutex mutex;  // threads drain storages at the same time
   std::set<uint32_t> drained;
   actions_.drain = [&](WorkerContext&, StorageControl& storage, const InstallTask& task,
                        InstallReport& report) {
     EXPECT_EQ(task.epoch, 40u);
     EXPECT_TRUE(task.part.high_is_end) << "a drain is not divided";
+    const std::lock_guard guard(mutex);
     drained.insert(storage.id);
     report.drained = 4;
     return Status::ok;
