@@ -51,8 +51,11 @@ class LedgerClients {
   /// storage.
   LedgerClients(const Config& config, const std::string& folder, uint64_t seed,
                 bool reconnects = false) {
+    // All names first: the threads read them.
     for (uint32_t node = 0; node < config.nodes.size(); ++node) {
       files_.push_back(folder + "/client" + std::to_string(node) + ".ledger");
+    }
+    for (uint32_t node = 0; node < config.nodes.size(); ++node) {
       threads_.emplace_back([this, node, seed, reconnects, run_dir = config.cluster.run_dir] {
         reconnects ? run_over_restarts(run_dir, node, seed + node)
                    : run_client(run_dir, node, seed + node);
