@@ -12,10 +12,10 @@
 // if the gate is full: it may hold pages that others need. So no wait at the gate can be part of a
 // deadlock.
 //
-// After such a wait, the worker also keeps its place at the end of its transaction, unless more
-// than twice as many workers run as there are places. Thanks to these spare workers, the next wait
-// for the device need not wake a worker: a wake and a sleep cost as much as several transactions.
-// At the end of a turn, a spare worker gives its place up.
+// At the end of its transaction, such a worker keeps its place if at most twice as many workers run
+// as there are places. Thanks to these spare workers, the next wait for the device need not wake a
+// worker: a wake and a sleep cost as much as several transactions. At the end of each turn, one
+// spare worker gives its place up.
 #pragma once
 
 #include <atomic>
@@ -141,9 +141,8 @@ class RunGate {
   uint32_t places() const { return places_; }
   /// Returns the number of places, with those that long transactions have added.
   uint32_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
-  /// Returns the number of workers that run now or keep a place. It exceeds capacity() by those
-  /// that have ended waits for a device. At the end of a transaction it is at most capacity() +
-  /// places().
+  /// Returns the number of workers that run now or keep a place. It exceeds capacity() by workers
+  /// that have ended waits for a device.
   uint32_t running() const { return running_.load(std::memory_order_relaxed); }
   /// Returns the number of workers in line.
   uint32_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
@@ -163,7 +162,8 @@ class RunGate {
   uint32_t append(Pass& pass);
   Pass* remove_first();
 
-  /// While workers wait, one of so many transactions checks whether the turn has ended.
+  /// While workers wait, or more run than there are places, one of so many transactions checks
+  /// whether the turn has ended.
   static constexpr uint32_t kLeavesPerCheck = 8;
 
   // The counters are relaxed: they only decide who waits. Data that transactions share has its own
